@@ -73,7 +73,7 @@ class Plan:
     @property
     def compiled(self) -> bool:
         """Whether the compiled sweep of the command runs the points."""
-        return self.model == "host" and isinstance(self.replications, int)
+        return isinstance(self.replications, int)
 
     def values(self, number: int) -> tuple[Any, ...]:
         """The values of a point, in the order of the keys."""
@@ -322,7 +322,7 @@ class _Stopped(Exception):
 
 
 def _line(plan: Plan, number: int, policy: Placement | None, watch: Watch | None) -> str | None:
-    """A point that the compiled sweep does not run, in its form; None if it was stopped."""
+    """A point with as many runs as an `Until` requires, in the form of the compiled sweep; None if it was stopped."""
     try:
         return _json(_document(plan, number, policy, watch))
     except _Stopped:
@@ -345,18 +345,13 @@ def _document(plan: Plan, number: int, policy: Placement | None, watch: Watch | 
 
     document: dict[str, Any] = {"schema": 1, "model": plan.model, "seed": model.seed}
     document["sweep"] = {key: _toml.setting(value) for key, value in zip(plan.keys, plan.values(number))}
-    if plan.replications == 1:
-        document["figures"] = flat(once(0).figures)
-        return document
-    if isinstance(plan.replications, Until):
-        until = plan.replications
-        figure = until.figure or _MAIN.get(plan.model, "cycles")
-        runs = sequential(once, lambda run: run[figure], until)
-        converged = until.converged([run[figure] for run in runs])
-        document["until"] = {"relative": until.relative, "figure": figure, "converged": converged}
-        confidence = until.confidence
-    else:
-        runs, confidence = [once(number) for number in range(plan.replications)], 0.95
+    until = plan.replications
+    assert isinstance(until, Until)
+    figure = until.figure or _MAIN.get(plan.model, "cycles")
+    runs = sequential(once, lambda run: run[figure], until)
+    converged = until.converged([run[figure] for run in runs])
+    document["until"] = {"relative": until.relative, "figure": figure, "converged": converged}
+    confidence = until.confidence
     rows = [flat(run.figures) for run in runs]
     estimates = {}
     for name in rows[0]:

@@ -1,10 +1,10 @@
-//! Sweeps of the host model by the compiled pool, and single points of them.
+//! Sweeps of any model by the compiled pool, and single points of them.
 
 use std::path::PathBuf;
 
-use forebay_sim::{Options, Outcome, RunError};
+use forebay_sim::{Options, RunError};
 use forebay_workbench::sweep::{Event, Plan, Point};
-use forebay_workbench::{Axis, Error, Grid, sweep as workbench};
+use forebay_workbench::{Axis, Error, Grid, Model, Outcome, Ran, Row, sweep as workbench};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
@@ -31,7 +31,14 @@ impl Sweep {
         replications: usize,
     ) -> Sweep {
         let axes = axes.into_iter().map(|(key, values)| Axis { key, values }).collect();
-        Sweep(Plan { text, name, directory, sets, grid: Grid { axes }, replications: replications.max(1) })
+        Sweep(Plan {
+            text,
+            name,
+            directory,
+            sets,
+            grid: Grid { axes },
+            replications: Some(replications.max(1)),
+        })
     }
 
     /// The same of a file.
@@ -45,7 +52,7 @@ impl Sweep {
         replications: usize,
     ) -> PyResult<Sweep> {
         let axes = axes.into_iter().map(|(key, values)| Axis { key, values }).collect();
-        let plan = Plan::load(&path, sets, Grid { axes }, replications.max(1));
+        let plan = Plan::load(&path, sets, Grid { axes }, Some(replications.max(1)));
         plan.map(Sweep).map_err(|why| errors::workbench(py, &why))
     }
 
@@ -58,7 +65,7 @@ impl Sweep {
     /// The number of runs of all points together.
     #[getter]
     fn runs(&self) -> usize {
-        self.0.points().saturating_mul(self.0.replications)
+        self.0.points().saturating_mul(self.0.replications.unwrap_or(1))
     }
 
     /// The swept keys.
@@ -77,7 +84,7 @@ impl Sweep {
     fn resolved(&self, py: Python<'_>, number: usize) -> PyResult<String> {
         let range = self.range(number, number + 1)?;
         let sweep = self.0.sweep(range).map_err(|why| errors::workbench(py, &why))?;
-        Ok(sweep.points[0].scenario.resolved_toml())
+        Ok(sweep.points[0].model.resolved_toml())
     }
 
     /// Runs the points from `first` to before `last`: a line of JSON for each, as `points.jsonl` has it. `watch` is called
@@ -111,12 +118,12 @@ impl Sweep {
             let mut refused = None;
             let look = |done: usize| shared.at(done as u64, all);
             let ran = sweep.run(threads, look, |event| {
-                let Event::Point(point, outcomes) = event else { return Ok(()) };
+                let Event::Point(point, rows) = event else { return Ok(()) };
                 // Of a sweep that is stopped the last point may lack runs.
-                if outcomes.len() < sweep.replications || refused.is_some() {
+                if rows.len() < point.replications || refused.is_some() {
                     return Ok(());
                 }
-                let line = sweep.document(point, outcomes).to_string();
+                let line = sweep.document(point, rows).to_string();
                 let told = match &emit {
                     Some(_) => Python::attach(|py| tell(py, emit.as_ref(), first + lines.len(), &line)),
                     None => Ok(()),
@@ -169,22 +176,29 @@ fn with_policy(
     watch: Option<&Py<PyAny>>,
 ) -> PyResult<String> {
     let copy = py.import("copy")?.getattr("deepcopy")?;
-    let mut outcomes: Vec<Outcome> = Vec::with_capacity(sweep.replications);
-    for number in 0..sweep.replications {
-        let seed = point.scenario.seed.wrapping_add(number as u64);
+    let Model::Host(scenario) = &point.model else {
+        let message = format!("{}: a policy is for simulations of the host model", sweep.path().display());
+        return Err(errors::error(py, errors::Kind::Policy, &message, &[], "run it without `policy`"));
+    };
+    let mut rows: Vec<Row> = Vec::with_capacity(point.replications);
+    for number in 0..point.replications {
+        let seed = scenario.seed.wrapping_add(number as u64);
         let options = Options { seed: Some(seed), ..Options::default() };
         let own = copy.call1((policy,))?;
-        let Ended { outcome, raised, .. } = policy::run(py, point.scenario.clone(), &own, options, watch)?;
+        let Ended { outcome, raised, .. } = policy::run(py, (**scenario).clone(), &own, options, watch)?;
         match (outcome, raised) {
             (_, Some(error)) => return Err(error),
-            (Ok(outcome), None) => outcomes.push(outcome),
+            (Ok(outcome), None) => {
+                let (seed, notes) = (outcome.seed, outcome.notes.clone());
+                rows.push(point.model.row(&Ran { seed, notes, outcome: Outcome::Host(Box::new(outcome)) }));
+            }
             (Err(RunError::Cancelled), None) => {
                 return Err(errors::error(py, errors::Kind::Run, "the run was stopped", &[], ""));
             }
             (Err(error), None) => {
-                return Err(errors::workbench(py, &Error::Run { path: sweep.path().to_owned(), error }));
+                return Err(errors::workbench(py, &Error::of_run(sweep.path(), error)));
             }
         }
     }
-    Ok(sweep.document(point, &outcomes).to_string())
+    Ok(sweep.document(point, &rows).to_string())
 }

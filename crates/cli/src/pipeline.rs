@@ -1,6 +1,6 @@
 //! `forebay simulate`, `solve` and `size-buffers` of pipelines and inline cards.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use clap::Args;
@@ -14,42 +14,35 @@ use forebay_workbench::{Model, NoFigures, Options, Outcome, Ran, Step, Way};
 use miette::{IntoDiagnostic, miette};
 
 use crate::request::{made, report, threads};
-
-/// What `forebay simulate` was given.
-pub struct Simulate<'a> {
-    /// The scenario.
-    pub path: &'a Path,
-    /// `--set`.
-    pub sets: &'a [String],
-    /// Whether to print JSON.
-    pub json: bool,
-    /// Folder for what is kept of the run.
-    pub out: Option<&'a Path>,
-    /// Whether a timeline is asked for.
-    pub timeline: bool,
-}
+use crate::simulate::{SimulateArgs, Timed, Timing, timed};
 
 /// Simulates a pipeline or an inline card.
-pub fn simulate(args: &Simulate<'_>, model: &Model) -> miette::Result<Answer> {
-    if args.timeline {
-        return Err(miette!("--timeline requires a scenario of the host model"));
-    }
-    let ran = simulated(model)?;
+pub fn simulate(args: &SimulateArgs, model: &Model) -> miette::Result<Answer> {
+    // `--replications` is the key `runs`, so that what is kept can be had again from its scenario.toml.
+    let sets: Vec<String> =
+        args.sets.iter().cloned().chain(args.replications.map(|runs| format!("runs={runs}"))).collect();
+    let replicated = args.replications.map(|_| Model::load(&args.scenario, &sets)).transpose()?;
+    let model = replicated.as_ref().unwrap_or(model);
+    let threads = if args.timing { 1 } else { threads(args.threads) };
+    let (ran, took_s) = timed(|| simulated(model, threads));
+    let ran = ran?;
     let (document, outcomes) = match (model, &ran.outcome) {
         (Model::Card(scenario), Outcome::Runs(runs)) => (Simulated::card(scenario, runs), runs),
         (Model::Pipeline(scenario), Outcome::Runs(runs)) => (Simulated::new(scenario, runs), runs),
-        _ => return Err(miette!("{}: not of a pipeline or an inline card", args.path.display())),
+        _ => return Err(miette!("{}: not of a pipeline or an inline card", args.scenario.display())),
     };
-    if let Some(dir) = args.out {
+    if let Some(dir) = &args.out {
         let made = made()?;
-        results::pipeline::keep(dir, args.path, args.sets, model, &ran, &document, &made).map_err(report)?;
+        results::pipeline::keep(dir, &args.scenario, &sets, model, &ran, &document, &made).map_err(report)?;
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
+        let packets = outcomes.iter().map(|one| one.generated).sum();
+        let timing = args.timing.then(|| Timing::new(took_s, packets));
+        println!("{}", serde_json::to_string_pretty(&Timed { document, timing }).into_diagnostic()?);
         return Ok(Answer::Yes);
     }
     if let Model::Card(scenario) = model {
-        let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
+        let mbps = scenario.payload_bps(&outcomes[0]) / 1e6;
         println!("{mbps:.1} Mbit/s of payload carried, {:.1} offered", scenario.offered_bps / 1e6);
     }
     print_simulated(outcomes, &ran.notes);
@@ -57,7 +50,7 @@ pub fn simulate(args: &Simulate<'_>, model: &Model) -> miette::Result<Answer> {
 }
 
 /// Runs a model's simulation with a bar.
-fn simulated(model: &Model) -> miette::Result<Ran<'_>> {
+fn simulated(model: &Model, threads: usize) -> miette::Result<Ran<'_>> {
     let bar = Mutex::new((0.0, Progress::share("simulating")));
     let watch = |step: Step| {
         if let (Step::Share(share), Ok(mut bar)) = (step, bar.lock()) {
@@ -67,7 +60,7 @@ fn simulated(model: &Model) -> miette::Result<Ran<'_>> {
         }
         progress::go_on()
     };
-    let options = Options { threads: threads(None), ..Options::default() };
+    let options = Options { threads, ..Options::default() };
     let ran = model.run(Way::Simulation, &options, &watch);
     if let Ok((_, bar)) = bar.into_inner() {
         bar.finish();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use forebay_engine::Clock;
-use forebay_sim::{Document, Figures, Options, Outcome, RunError, Scenario, run as run_scenario};
+use forebay_sim::{Document, Figures, Options, Outcome, Scenario, run as run_scenario};
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
 use forebay_time::Time;
@@ -16,23 +16,22 @@ use forebay_workbench::{Error, Model};
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
-use crate::pipeline::Simulate;
 use crate::request::{made, report};
 
 /// Arguments of `forebay simulate`.
 #[derive(Args)]
 pub struct SimulateArgs {
     /// The scenario (TOML).
-    scenario: PathBuf,
+    pub scenario: PathBuf,
     /// Override a key: `traffic.rate="200 Mbit/s"`, `processor.card.count=4`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
-    sets: Vec<String>,
+    pub sets: Vec<String>,
     /// Print the figures as JSON.
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     /// Output directory for report.html, scenario.toml with all defaults, figures, manifest.json and timeline.json.
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// With --out: maximum number of entries in timeline.json (for ui.perfetto.dev), from the start of the run
     /// [default: 10000].
     #[arg(long, value_name = "ENTRIES", requires = "out")]
@@ -40,17 +39,18 @@ pub struct SimulateArgs {
     /// With --out: write every packet with its times and processor to packets.parquet or packets.csv.
     #[arg(long, value_enum, value_name = "FORMAT", requires = "out", num_args = 0..=1, require_equals = true, default_missing_value = "parquet")]
     columns: Option<Format>,
-    /// Number of runs, with the seeds s, s + 1, ...; several give means and 95 % confidence intervals.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    replications: usize,
+    /// Number of runs, with the seeds s, s + 1, ...; several give means and 95 % confidence intervals
+    /// [default: 1, or `runs` of a pipeline or inline card].
+    #[arg(long, value_name = "N")]
+    pub replications: Option<usize>,
     /// Values of a key; if repeated, every combination is run. All points see the same packets.
     #[arg(long = "sweep", value_name = "KEY=V1,V2,...")]
     sweeps: Vec<String>,
     /// Number of threads for several runs [default: number of cores]. It does not change the figures.
     #[arg(long)]
-    threads: Option<usize>,
+    pub threads: Option<usize>,
     /// Search for the throughput (RFC 2544): the highest rate without loss, or within --loss and --latency.
-    #[arg(long, conflicts_with_all = ["sweeps", "replications"])]
+    #[arg(long)]
     highest_rate: bool,
     /// With --highest-rate: maximum loss ratio.
     #[arg(long, default_value_t = 0.0, requires = "highest_rate")]
@@ -60,7 +60,7 @@ pub struct SimulateArgs {
     latency: Option<String>,
     /// With --json: add the CPU time of the run on this machine, which is not a figure of the model.
     #[arg(long, requires = "json")]
-    timing: bool,
+    pub timing: bool,
 }
 
 /// How packets are written.
@@ -76,16 +76,51 @@ enum Format {
 const TIMELINE: usize = 10_000;
 
 impl SimulateArgs {
-    /// The same for the models that are not simulated here.
-    fn of_pipelines(&self) -> Simulate<'_> {
-        let SimulateArgs { scenario, sets, json, out, timeline, .. } = self;
-        Simulate { path: scenario, sets, json: *json, out: out.as_deref(), timeline: timeline.is_some() }
+    /// Whether a table of runs is asked for.
+    fn is_sweep(&self) -> bool {
+        !self.sweeps.is_empty()
+    }
+
+    /// Refuses the options that would have no effect on what is asked for.
+    fn check(&self, model: &Model) -> miette::Result<()> {
+        let several = self.is_sweep() || self.replications.is_some_and(|runs| runs > 1);
+        let is_host = matches!(model, Model::Host(_));
+        if matches!(model, Model::Embedded(_)) {
+            return Err(miette!(
+                help = format!("run `forebay explore run {}`", self.scenario.display()),
+                "{}: `simulate` does not run firmware (model = \"embedded\")",
+                self.scenario.display()
+            ));
+        }
+        const ONE: &str = "it keeps single runs, and several are asked for";
+        const SEARCH: &str = "--highest-rate keeps figures only; run the scenario at the rate found";
+        let rate = "only the host model has a rate to search; `forebay size-buffers` finds the load that a pipeline bears";
+        let refusals = [
+            ("--highest-rate", self.highest_rate, !is_host, rate),
+            (
+                "--highest-rate",
+                self.highest_rate,
+                several,
+                "a search makes runs of its own; leave out --sweep and --replications",
+            ),
+            ("--timeline", self.timeline.is_some(), !is_host, "only runs of the host model have a time line"),
+            ("--timeline", self.timeline.is_some(), several, ONE),
+            ("--timeline", self.timeline.is_some(), self.highest_rate, SEARCH),
+            ("--columns", self.columns.is_some(), !is_host, "only runs of the host model keep their packets"),
+            ("--columns", self.columns.is_some(), several, ONE),
+            ("--columns", self.columns.is_some(), self.highest_rate, SEARCH),
+            ("--timing", self.timing, several || self.highest_rate, "it is the time of a single run"),
+        ];
+        match refusals.into_iter().find(|&(_, given, in_vain, _)| given && in_vain) {
+            Some((option, .., why)) => Err(miette!(help = format!("leave out {option}"), "{option}: {why}")),
+            None => Ok(()),
+        }
     }
 
     /// The same as a manifest says it.
     fn request(&self) -> results::Request<'_> {
         let SimulateArgs { scenario, sets, sweeps, replications, .. } = self;
-        results::Request { scenario, sets, sweeps, replications: *replications }
+        results::Request { scenario, sets, sweeps, replications: replications.unwrap_or(1) }
     }
 
     /// What is kept of a run.
@@ -108,31 +143,28 @@ impl SimulateArgs {
 
 /// Runs the command.
 pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
-    let model = match Model::load(&args.scenario, &args.sets) {
-        Ok(model) => Some(model),
-        // A sweep may give what the file lacks.
-        Err(_) if !args.sweeps.is_empty() => None,
-        Err(errors) => return Err(errors.into()),
-    };
-    if let Some(model @ (Model::Pipeline(_) | Model::Card(_))) = &model {
-        return crate::pipeline::simulate(&args.of_pipelines(), model);
-    }
-    if args.replications == 0 {
+    if args.replications == Some(0) {
         return Err(miette!("--replications 0: expected at least 1"));
     }
     if !(0.0..=1.0).contains(&args.loss) {
         return Err(miette!("--loss {}: expected a ratio from 0 to 1", args.loss));
     }
-    if args.highest_rate {
-        return search::run(args);
-    }
-    if args.replications > 1 || !args.sweeps.is_empty() {
+    // A sweep may give what the file lacks.
+    if args.is_sweep() {
         return sweep::run(args);
     }
-    let mut scenario = match model {
-        Some(Model::Host(scenario)) => *scenario,
-        _ => Scenario::load(&args.scenario, &args.sets)?,
-    };
+    let model = Model::load(&args.scenario, &args.sets)?;
+    args.check(&model)?;
+    match model {
+        Model::Host(scenario) if args.highest_rate => search::run(args, &scenario),
+        Model::Host(scenario) if args.replications.unwrap_or(1) == 1 => host(args, *scenario),
+        Model::Host(_) => sweep::run(args),
+        model => crate::pipeline::simulate(args, &model),
+    }
+}
+
+/// A single run of the host model.
+fn host(args: &SimulateArgs, mut scenario: Scenario) -> miette::Result<Answer> {
     let mut bar: Option<Progress> = None;
     let mut watch = |done, total| {
         bar.get_or_insert_with(|| Progress::packets("simulating", total)).at(done);
@@ -146,12 +178,9 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         keep: true,
         ..Options::default()
     };
-    let clock = Clock::of_this_thread();
-    let outcome = run_scenario(&scenario, options).map_err(|error| report(failed(args, error)))?;
-    let took_s = clock.now().since(Time::ZERO).as_secs();
-    let timing = args
-        .timing
-        .then(|| Timing { seconds: took_s, packets_per_s: outcome.figures.packets as f64 / took_s });
+    let (outcome, took_s) = timed(|| run_scenario(&scenario, options));
+    let outcome = outcome.map_err(|error| report(Error::of_run(&args.scenario, error)))?;
+    let timing = args.timing.then(|| Timing::new(took_s, outcome.figures.packets));
     if let Some(bar) = bar {
         bar.finish();
     }
@@ -179,27 +208,32 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// Why a run has no figures.
-fn failed(args: &SimulateArgs, error: RunError) -> Error {
-    match error {
-        RunError::Cancelled => Error::Cancelled,
-        error => Error::Run { path: args.scenario.clone(), error },
-    }
+/// What comes of work, and the processor time of this thread that it took, in seconds.
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let clock = Clock::of_this_thread();
+    let came = work();
+    (came, clock.now().since(Time::ZERO).as_secs())
 }
 
 /// A run's document, and what processor time it took to have it.
 #[derive(Serialize)]
-struct Timed<'a> {
+pub(crate) struct Timed<T> {
     #[serde(flatten)]
-    document: Document<'a>,
+    pub document: T,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timing: Option<Timing>,
+    pub timing: Option<Timing>,
 }
 
 #[derive(Serialize)]
-struct Timing {
+pub(crate) struct Timing {
     seconds: f64,
     packets_per_s: f64,
+}
+
+impl Timing {
+    pub(crate) fn new(seconds: f64, packets: u64) -> Timing {
+        Timing { seconds, packets_per_s: packets as f64 / seconds }
+    }
 }
 
 fn print(outcome: &Outcome) {

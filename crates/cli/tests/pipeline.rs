@@ -156,3 +156,119 @@ fn broken_files_are_said_to_be() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("unknown model `pipelin`") && text.contains("did you mean `pipeline`?"), "{text}");
 }
+
+/// What an option of `simulate` does with a pipeline or an inline card.
+enum Does<'a> {
+    /// The document, or what is printed, is another one.
+    Changes(&'a [&'a str]),
+    /// Figures stay, as the help says.
+    Nothing(&'a [&'a str]),
+    /// It is refused with a reason.
+    Refused(&'a [&'a str], &'a str),
+}
+
+#[test]
+fn every_option_of_simulate_has_its_effect_on_every_model_or_is_refused() {
+    use Does::{Changes, Nothing, Refused};
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let help = String::from_utf8(forebay(&["simulate", "--help"]).stdout).unwrap();
+    let options: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--")).collect();
+    let models = [
+        ("network-processor/markov.toml", "arrivals.mean=70 us,80 us", "arrivals.maen=70 us", "seed=9"),
+        ("inline-card/bulk.toml", "offered=0.5 Gbit/s,0.9 Gbit/s", "offerd=0.9 Gbit/s", "payload=4000"),
+    ];
+    for (file, axis, misspelt, set) in models {
+        let file = study(file);
+        let file = file.to_str().unwrap();
+        let table = [
+            ("--set", Changes(&["--set", set])),
+            ("--json", Changes(&["--json"])),
+            ("--out", Nothing(&["--out", out])),
+            ("--sweep", Changes(&["--sweep", axis])),
+            ("--sweep", Refused(&["--sweep", misspelt], "unknown key")),
+            ("--replications", Changes(&["--replications", "3"])),
+            ("--replications", Refused(&["--replications", "0"], "expected at least 1")),
+            ("--threads", Nothing(&["--threads", "2"])),
+            ("--timing", Changes(&["--json", "--timing"])),
+            ("--timing", Refused(&["--json", "--timing", "--sweep", axis], "the time of a single run")),
+            ("--timeline", Refused(&["--timeline", "5", "--out", out], "only runs of the host model")),
+            ("--columns", Refused(&["--columns", "--out", out], "only runs of the host model")),
+            ("--highest-rate", Refused(&["--highest-rate"], "only the host model has a rate")),
+            ("--loss", Refused(&["--highest-rate", "--loss", "0.1"], "only the host model has a rate")),
+            (
+                "--latency",
+                Refused(&["--highest-rate", "--latency", "1 ms"], "only the host model has a rate"),
+            ),
+        ];
+        for option in options.iter().filter(|one| !["--help", "--json`"].contains(*one)) {
+            let option = option.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let option = option.split('[').next().unwrap();
+            assert!(table.iter().any(|(known, _)| *known == option), "no row for {option}");
+        }
+        let plain = forebay(&["simulate", file]);
+        for (option, does) in table {
+            let (Changes(args) | Nothing(args) | Refused(args, _)) = does;
+            let came = forebay(&[&["simulate", file], args].concat());
+            let (said, code) = (String::from_utf8_lossy(&came.stderr), came.status.code());
+            let one_line = said.replace("\n  │ ", " ");
+            match does {
+                Refused(_, why) => {
+                    assert!(code == Some(2) && one_line.contains(why), "{file} {option}: {code:?} {said}");
+                }
+                Changes(_) => {
+                    assert!(code == Some(0) && came.stdout != plain.stdout, "{file} {option}: {said}")
+                }
+                Nothing(_) => {
+                    assert!(code == Some(0) && came.stdout == plain.stdout, "{file} {option}: {said}")
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sweep_of_a_pipeline_has_the_figures_of_its_single_runs() {
+    let file = study("network-processor/markov.toml");
+    let file = file.to_str().unwrap();
+    let swept = forebay(&["simulate", file, "--sweep", "arrivals.mean=70 us,90 us", "--json"]);
+    let lines = String::from_utf8(swept.stdout).unwrap();
+    let points: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(points.len(), 2);
+    for (point, mean) in points.iter().zip(["70 us", "90 us"]) {
+        let alone = json(&["simulate", file, "--set", &format!("arrivals.mean={mean}")], 0);
+        for key in ["processed", "throughput_pps", "loss_probability"] {
+            assert_eq!(point["figures"][key].as_f64(), alone[key].as_f64(), "{mean} {key}");
+        }
+        assert_eq!(point["figures"]["stages.ip.lost"].as_f64(), alone["stages"][3]["lost"].as_f64());
+        assert_eq!((&point["model"], &point["sweep"]["arrivals.mean"]), (&"pipeline".into(), &mean.into()));
+    }
+    // Replications are the seeds s, s + 1, ..., as `runs` of the file makes them.
+    let three = json(&["simulate", file, "--replications", "3"], 0);
+    assert_eq!(three["replications"], json(&["simulate", file, "--set", "runs=3"], 0)["replications"]);
+    let args = ["simulate", file, "--sweep", "arrivals.mean=70 us", "--replications", "3"];
+    let point = json(&args, 0);
+    let alone = json(&[&args[..2], &["--set", "arrivals.mean=70 us", "--set", "runs=3"]].concat(), 0);
+    assert_eq!(point["estimates"]["throughput_pps"], alone["replications"]["throughput_pps"]);
+}
+
+#[test]
+fn options_that_a_search_or_several_runs_ignore_are_refused_of_the_host_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let file = study("policies/papers.toml");
+    let base =
+        ["simulate", file.to_str().unwrap(), "--set", "traffic.packets=200", "--out", out.to_str().unwrap()];
+    for (args, why) in [
+        (&["--columns", "--replications", "2"][..], "single runs"),
+        (&["--timeline", "5", "--sweep", "seed=1,2"], "single runs"),
+        (&["--timeline", "5", "--highest-rate", "--latency", "1 ms"], "figures only"),
+        (&["--highest-rate", "--latency", "1 ms", "--replications", "2"], "runs of its own"),
+        (&["--json", "--timing", "--replications", "2"], "single run"),
+    ] {
+        let came = forebay(&[&base, args].concat());
+        let said = String::from_utf8(came.stderr).unwrap().replace("\n  │ ", " ");
+        assert!(came.status.code() == Some(2) && said.contains(why), "{args:?}: {said}");
+    }
+}

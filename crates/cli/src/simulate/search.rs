@@ -1,9 +1,8 @@
 //! `--highest-rate`: the most that a design carries within bounds.
 
 use forebay_sim::{Bound, Figures, Scenario};
-use forebay_time::Duration;
 use forebay_workbench::results;
-use forebay_workbench::search::{PARTS, RATES, document, highest_rate};
+use forebay_workbench::search::{self, PARTS, RATES, document, highest_rate};
 use miette::{IntoDiagnostic, miette};
 
 use super::SimulateArgs;
@@ -12,15 +11,19 @@ use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
 
 /// Searches.
-pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
-    let scenario = Scenario::load(&args.scenario, &args.sets)?;
-    let bound = Bound { loss: args.loss, latency: args.latency.as_deref().map(time).transpose()? };
+pub fn run(args: &SimulateArgs, scenario: &Scenario) -> miette::Result<Answer> {
+    let latency = args.latency.as_deref().map(|text| {
+        let wrong =
+            || miette!(help = "for example --latency \"500 us\"", "--latency {text}: expected a time");
+        search::time(text).ok_or_else(wrong)
+    });
+    let bound = Bound { loss: args.loss, latency: latency.transpose()? };
     let mut bar = Progress::share("searching");
     let mut watch = |share: f64| {
         bar.at((progress::WHOLE as f64 * share) as u64);
         progress::go_on()
     };
-    let found = highest_rate(&args.scenario, &scenario, bound, &mut watch);
+    let found = highest_rate(&args.scenario, scenario, bound, &mut watch);
     bar.finish();
     let Some(found) = found.map_err(report)? else {
         let (least, _) = RATES;
@@ -34,7 +37,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     }
     let answer = if found.complete { Answer::Yes } else { Answer::Interrupted };
     if args.json {
-        let document = document(&scenario, &found, bound);
+        let document = document(scenario, &found, bound);
         println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
         return Ok(answer);
     }
@@ -58,33 +61,4 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     );
     super::print(&found.outcome);
     Ok(answer)
-}
-
-/// A time as scenarios write it: `50 us`.
-fn time(text: &str) -> miette::Result<Duration> {
-    let digits = text.trim_end_matches(|c: char| c.is_alphabetic() || c.is_whitespace());
-    let unit = match text[digits.len()..].trim() {
-        "s" => 1.0,
-        "ms" => 1e-3,
-        "us" => 1e-6,
-        "ns" => 1e-9,
-        _ => f64::NAN,
-    };
-    let seconds = digits.trim().parse::<f64>().unwrap_or(f64::NAN) * unit;
-    match (0.0..=1e6).contains(&seconds) {
-        true => Ok(Duration::from_secs(seconds)),
-        false => Err(miette!(help = "for example --latency \"500 us\"", "--latency {text}: expected a time")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(time("50 us").unwrap(), Duration::from_micros(50));
-        assert_eq!(time("1.5ms").unwrap(), Duration::from_micros(1_500));
-        assert!(["50", "us", "-1 s", "5 min", ""].into_iter().all(|text| time(text).is_err()));
-    }
 }

@@ -1,32 +1,40 @@
 //! `--sweep` and `--replications`: a table of runs, one row a point and seed.
 
-use forebay_sim::Outcome;
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
-use forebay_workbench::results::SweepFolder;
+use forebay_workbench::Row;
+use forebay_workbench::results::{Request, SweepFolder};
 use forebay_workbench::sweep::{Event, Point, Sweep, estimates};
 
 use super::SimulateArgs;
 use crate::request::{grid, made, report, threads};
 
-/// What the terminal shows of a point besides its keys: heading, figure, factor, decimals.
-const COLUMNS: [(&str, &str, f64, usize); 6] = [
+/// What the terminal shows of a point besides its keys, where its model has it: heading, figure, factor, decimals.
+const COLUMNS: [(&str, &str, f64, usize); 11] = [
     ("Mbit/s", "throughput_bps", 1e-6, 2),
+    ("Mbit/s of payload", "payload_bps", 1e-6, 2),
+    ("packets/s", "throughput_pps", 1.0, 1),
     ("lost", "lost", 1.0, 0),
     ("packets/job", "packets_per_job", 1.0, 3),
     ("bus %", "bus.load", 100.0, 1),
     ("processing us", "processing_latency.mean_s", 1e6, 3),
     ("total us", "total_latency.mean_s", 1e6, 3),
+    ("lost %", "loss_probability", 100.0, 4),
+    ("delay us", "delay.mean_s", 1e6, 3),
+    ("99 % us", "delay.p99_s", 1e6, 3),
 ];
 
 /// Runs all points.
 pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     let grid = grid(&args.sweeps)?;
     let sweep = Sweep::load(&args.scenario, &args.sets, &grid, args.replications).map_err(report)?;
-    let folder = args
-        .out
-        .as_ref()
-        .map(|dir| SweepFolder::create(dir, args.request(), &sweep, &made()?).map_err(report));
+    for point in &sweep.points {
+        args.check(&point.model)?;
+    }
+    let replications = sweep.points.first().map_or(1, |point| point.replications);
+    let request = Request { replications, ..args.request() };
+    let folder =
+        args.out.as_ref().map(|dir| SweepFolder::create(dir, request, &sweep, &made()?).map_err(report));
     let mut folder = folder.transpose()?;
     let mut table = Table { args, sweep: &sweep, heading: false };
     let mut bar = Progress::runs("simulating");
@@ -39,8 +47,8 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         if let Some(folder) = &mut folder {
             folder.add(event)?;
         }
-        if let Event::Point(point, outcomes) = event {
-            table.show(point, outcomes);
+        if let Event::Point(point, rows) = event {
+            table.show(point, rows);
         }
         Ok(())
     });
@@ -65,33 +73,33 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    fn show(&mut self, point: &Point, outcomes: &[Outcome]) {
+    fn show(&mut self, point: &Point, rows: &[Row]) {
         let whole = self.sweep.keys.is_empty();
         match (self.args.json, whole) {
-            (true, true) => println!("{:#}", self.sweep.document(point, outcomes)),
-            (true, false) => println!("{}", self.sweep.document(point, outcomes)),
-            (false, true) => print_estimates(outcomes),
-            (false, false) => self.line(point, outcomes),
+            (true, true) => println!("{:#}", self.sweep.document(point, rows)),
+            (true, false) => println!("{}", self.sweep.document(point, rows)),
+            (false, true) => print_estimates(rows),
+            (false, false) => self.line(point, rows),
         }
     }
 
-    fn line(&mut self, point: &Point, outcomes: &[Outcome]) {
+    fn line(&mut self, point: &Point, rows: &[Row]) {
+        let estimates = estimates(rows);
+        let columns = COLUMNS.iter().filter_map(|column| {
+            let found = estimates.iter().find(|(name, _)| name == column.1);
+            found.map(|(_, one)| (column, *one))
+        });
         if !self.heading {
             self.heading = true;
             self.sweep.keys.iter().for_each(|key| print!("{key:24} "));
-            COLUMNS.iter().for_each(|(heading, ..)| print!("{heading:>22} "));
+            columns.clone().for_each(|((heading, ..), _)| print!("{heading:>22} "));
             println!();
         }
-        let estimates = estimates(outcomes);
         point.values.iter().for_each(|value| print!("{value:24} "));
-        for (_, figure, factor, decimals) in COLUMNS {
-            let found = estimates.iter().find(|(name, _)| name == figure).map(|(_, one)| *one);
-            let text = match found {
-                Some(one) if outcomes.len() > 1 => {
-                    format!("{:.decimals$} +- {:.1e}", factor * one.mean, factor * one.half_width)
-                }
-                Some(one) => format!("{:.decimals$}", factor * one.mean),
-                None => String::new(),
+        for (&(_, _, factor, decimals), one) in columns {
+            let text = match rows.len() {
+                1 => format!("{:.decimals$}", factor * one.mean),
+                _ => format!("{:.decimals$} +- {:.1e}", factor * one.mean, factor * one.half_width),
             };
             print!("{text:>22} ");
         }
@@ -99,9 +107,9 @@ impl Table<'_> {
     }
 }
 
-fn print_estimates(outcomes: &[Outcome]) {
-    println!("{} replications; mean and 95 % confidence interval", outcomes.len());
-    for (name, one) in estimates(outcomes) {
+fn print_estimates(rows: &[Row]) {
+    println!("{} replications; mean and 95 % confidence interval", rows.len());
+    for (name, one) in estimates(rows) {
         println!("{name:36} {:>16.6e} +- {:.1e}", one.mean, one.half_width);
     }
 }

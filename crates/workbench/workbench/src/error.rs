@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::NoFigures;
 use forebay_diagnostics::{FileErrors, Problem};
 use forebay_models as models;
 use forebay_sim::RunError;
@@ -24,12 +25,12 @@ pub enum Error {
     },
     /// A search whose bounds every rate would keep.
     Unbounded,
-    /// A run of the host model without figures.
+    /// A run without figures.
     Run {
         /// The scenario's file.
         path: PathBuf,
         /// Why.
-        error: RunError,
+        error: NoFigures,
     },
     /// A pipeline's design that cannot be solved: its chain is too large, or the solver does not converge.
     Design(models::Error),
@@ -64,6 +65,16 @@ impl Error {
             Error::Input(errors) => Some(errors),
             Error::Firmware(report) => Some(report.as_ref()),
             _ => None,
+        }
+    }
+}
+
+impl Error {
+    /// Why a run of the scenario `path` has no figures.
+    pub fn of_run(path: &Path, error: impl Into<NoFigures>) -> Error {
+        match error.into() {
+            NoFigures::Cancelled => Error::Cancelled,
+            error => Error::Run { path: path.to_owned(), error },
         }
     }
 }
@@ -107,11 +118,15 @@ impl Diagnostic for Error {
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let hint = match self {
-            Error::Run { error: RunError::TooLong, .. } => {
+            Error::Run { error: NoFigures::Host(RunError::TooLong), .. } => {
                 "a higher traffic.rate, or shorter times of processors; with a rate the times of a trace do not count"
             }
-            Error::Run { error: RunError::NoPackets, .. } => "a lower traffic.warm_up, or more packets",
-            Error::Run { .. } => "forebay simulate --json shows under `resolved` what the scenario came to",
+            Error::Run { error: NoFigures::Host(RunError::NoPackets), .. } => {
+                "a lower traffic.warm_up, or more packets"
+            }
+            Error::Run { error: NoFigures::Host(_), .. } => {
+                "forebay simulate --json shows under `resolved` what the scenario came to"
+            }
             Error::Unbounded => {
                 "bound the 99 % quantile of the latency, or limit the input queue by `scheduler.input`"
             }

@@ -1,10 +1,10 @@
 //! Figures as a flat list of names and numbers: `bus.load`, `processor.card.0.packets`.
 
-use forebay_sim::Figures;
+use serde::Serialize;
 use serde_json::Value;
 
-/// All figures of a run, the same order for every run of a scenario.
-pub fn flat(figures: &Figures) -> Vec<(String, f64)> {
+/// All figures of a run of any model, the same order for every run of a scenario.
+pub fn flat(figures: &impl Serialize) -> Vec<(String, f64)> {
     let mut out = Vec::new();
     if let Ok(value) = serde_json::to_value(figures) {
         walk("", &value, &mut out);

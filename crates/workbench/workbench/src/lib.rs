@@ -1,7 +1,7 @@
 //! Runs scenario files of any model and returns their figures.
 //!
 //! [`Model::load`] reads a file of any model; [`Model::run`] simulates or solves it and returns the results. [`sweep`]
-//! runs the host model with every combination of values of its keys, [`search`] finds the highest rate that it carries,
+//! runs a model with every combination of values of its keys, [`search`] finds the highest rate that it carries,
 //! [`size_buffers`] sizes the buffers of pipelines, and [`explore`] runs embedded cores, of which one execution times
 //! many. [`pool`] makes many runs on all cores, whose number affects only the time taken. [`flat()`] makes tables of
 //! figures; with the feature `results` there are also pages of figures and folders of results.
@@ -27,4 +27,4 @@ pub mod sweep;
 pub use error::Error;
 pub use flat::flat;
 pub use grid::{Axis, Grid};
-pub use model::{Model, NoFigures, Options, Outcome, Ran, Step, Watch, Way, Written};
+pub use model::{Model, NoFigures, Options, Outcome, Ran, Row, Step, Watch, Way, Written};

@@ -15,6 +15,8 @@ use forebay_time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::flat;
+
 /// A scenario that can be run.
 #[derive(Clone, Debug)]
 pub enum Model {
@@ -53,6 +55,10 @@ impl fmt::Display for Way {
 /// What a run may use, and what is kept of it.
 #[derive(Debug)]
 pub struct Options {
+    /// The seed of the first run; `None`: the scenario's.
+    pub seed: Option<u64>,
+    /// Of pipelines and cards: the number of runs; `None`: the scenario's.
+    pub runs: Option<usize>,
     /// Threads for the runs of a pipeline; their number changes no figure.
     pub threads: usize,
     /// Of the host model: entries of its time line.
@@ -68,6 +74,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            seed: None,
+            runs: None,
             threads: 1,
             timeline: None,
             columns: false,
@@ -119,6 +127,19 @@ pub struct Ran<'a> {
     pub seed: u64,
     /// What came.
     pub outcome: Outcome<'a>,
+    /// What the reader of the figures should know.
+    pub notes: Vec<String>,
+}
+
+/// A run as a row of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its seed.
+    pub seed: u64,
+    /// Its figures as its document has them.
+    pub figures: Value,
+    /// The same by name, as [`flat()`](crate::flat()) makes them.
+    pub named: Vec<(String, f64)>,
     /// What the reader of the figures should know.
     pub notes: Vec<String>,
 }
@@ -245,15 +266,38 @@ impl Model {
             Model::Host(scenario) => host(scenario, options, watch),
             Model::Pipeline(scenario) => pipeline(scenario, way, options, watch),
             Model::Card(scenario) => {
-                let seed = scenario.pipeline.seed;
                 if way == Way::Simulation {
-                    let outcome = simulated(&scenario.pipeline, scenario.runs, options, watch)?;
-                    return Ok(Ran { seed, outcome, notes: scenario.notes.clone() });
+                    let (runs, notes) = (scenario.runs, scenario.notes.clone());
+                    return simulated(scenario.pipeline.clone(), runs, notes, options, watch);
                 }
                 let outcome = Outcome::Limits(Box::new(Carried::new(scenario)));
-                Ok(Ran { seed, outcome, notes: Vec::new() })
+                Ok(Ran { seed: scenario.pipeline.seed, outcome, notes: Vec::new() })
             }
             Model::Embedded(setup) => embedded(setup, watch),
+        }
+    }
+
+    /// The first run of an outcome as a row of a table.
+    pub fn row(&self, ran: &Ran<'_>) -> Row {
+        let mut figures = match &ran.outcome {
+            Outcome::Host(outcome) => serde_json::to_value(&outcome.figures),
+            Outcome::Runs(runs) => serde_json::to_value(&runs[0]),
+            other => serde_json::to_value(self.written(other)),
+        }
+        // Only keys that are no text could fail, and every key is a field's name.
+        .unwrap_or_default();
+        if let (Model::Card(scenario), Outcome::Runs(runs)) = (self, &ran.outcome) {
+            figures["payload_bps"] = scenario.payload_bps(&runs[0]).into();
+        }
+        Row { seed: ran.seed, named: flat(&figures), figures, notes: ran.notes.clone() }
+    }
+
+    /// How many runs its file asks for.
+    pub fn runs(&self) -> usize {
+        match self {
+            Model::Pipeline(scenario) => scenario.runs,
+            Model::Card(scenario) => scenario.runs,
+            Model::Host(_) | Model::Embedded(_) => 1,
         }
     }
 
@@ -360,9 +404,9 @@ impl Serialize for Written<'_> {
 
 fn host(scenario: &Scenario, options: &Options, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> {
     let mut progress = |done, all| watch(Step::Packets(done, all));
-    let &Options { timeline, columns, keep, .. } = options;
+    let &Options { seed, timeline, columns, keep, .. } = options;
     let progress = Some(&mut progress as _);
-    let options = forebay_sim::Options { timeline, columns, keep, progress, ..Default::default() };
+    let options = forebay_sim::Options { seed, timeline, columns, keep, progress, exact: None };
     let outcome = forebay_sim::run(scenario, options)?;
     Ok(Ran { seed: outcome.seed, notes: outcome.notes.clone(), outcome: Outcome::Host(Box::new(outcome)) })
 }
@@ -376,8 +420,7 @@ fn pipeline<'a>(
     let ran = |outcome, notes| Ran { seed: scenario.pipeline.seed, outcome, notes };
     match way {
         Way::Simulation => {
-            let outcome = simulated(&scenario.simulated(), scenario.runs, options, watch)?;
-            Ok(ran(outcome, scenario.notes.clone()))
+            simulated(scenario.simulated(), scenario.runs, scenario.notes.clone(), options, watch)
         }
         Way::Solution => {
             let network = pipeline::network(&scenario.pipeline).map_err(chain)?;
@@ -394,20 +437,23 @@ fn pipeline<'a>(
 
 /// Runs with one seed each.
 fn simulated(
-    pipeline: &Pipeline,
+    mut pipeline: Pipeline,
     runs: usize,
+    notes: Vec<String>,
     options: &Options,
     watch: Watch<'_>,
-) -> Result<Outcome<'static>, NoFigures> {
+) -> Result<Ran<'static>, NoFigures> {
+    let (seed, runs) = (options.seed.unwrap_or(pipeline.seed), options.runs.unwrap_or(runs));
+    pipeline.seed = seed;
     let length = match &pipeline.arrivals {
         Arrivals::Trace(trace) => trace.last().map_or(1, |last| last.at.0),
         _ => pipeline.duration.unwrap_or(Duration(1)).0,
     };
     let all = (length as f64 * runs as f64).max(1.0);
     let passed = |passed: Duration| watch(Step::Share(passed.0 as f64 / all));
-    let outcomes = pipeline::replicate_with(pipeline, runs, options.threads, &passed);
-    let outcomes = outcomes.map_err(|what| NoFigures::Pipeline(what.0))?;
-    outcomes.map(Outcome::Runs).ok_or(NoFigures::Cancelled)
+    let outcomes = pipeline::replicate_with(&pipeline, runs, options.threads, &passed);
+    let outcomes = outcomes.map_err(|what| NoFigures::Pipeline(what.0))?.ok_or(NoFigures::Cancelled)?;
+    Ok(Ran { seed, outcome: Outcome::Runs(outcomes), notes })
 }
 
 fn chain(error: models::Error) -> NoFigures {

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use forebay_sim::{Bound, Document, Highest, Rate, RunError, Scenario};
+use forebay_scenario::{Decimal, Unit};
+use forebay_sim::{Bound, Document, Highest, Rate, Scenario};
 use forebay_time::Duration;
 use serde_json::{Value, json};
 
@@ -34,10 +35,13 @@ pub fn highest_rate(
         let part = placed as f64 / total.max(1) as f64;
         watch((done as f64 + part) / all.max(1) as f64)
     };
-    forebay_sim::highest_rate(scenario, bound, RATES, PARTS, &mut share).map_err(|error| match error {
-        RunError::Cancelled => Error::Cancelled,
-        error => Error::Run { path: path.to_owned(), error },
-    })
+    forebay_sim::highest_rate(scenario, bound, RATES, PARTS, &mut share)
+        .map_err(|error| Error::of_run(path, error))
+}
+
+/// A time as scenarios write it: `50 us`.
+pub fn time(text: &str) -> Option<Duration> {
+    Decimal::parse_quantity(text, Unit::Time).ok()?.scaled(12).map(Duration)
 }
 
 /// The search as JSON, with every rate that was tried: `search.json`.
@@ -61,4 +65,18 @@ pub fn document(scenario: &Scenario, found: &Highest, bound: Bound) -> Value {
 
 fn bounds(bound: Bound) -> Value {
     json!({ "loss": bound.loss, "latency_p99_s": bound.latency.map(Duration::as_secs) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latency_is_read_by_the_grammar_of_scenarios() {
+        assert_eq!(time("50 us"), Some(Duration::from_micros(50)));
+        assert_eq!(time("1.5ms"), Some(Duration::from_micros(1_500)));
+        assert_eq!(time("1 min"), Some(Duration::from_secs(60.0)));
+        assert_eq!(time("0.5"), Some(Duration::from_micros(500_000)));
+        assert!(["us", "-1 s", "5 parsec", ""].into_iter().all(|text| time(text).is_none()));
+    }
 }

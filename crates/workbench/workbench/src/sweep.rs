@@ -1,13 +1,13 @@
-//! Sweeps of the host model: every combination of values, with one or several seeds each.
+//! Sweeps of any model: every combination of values, with one or several seeds each.
 
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
-use forebay_sim::{Estimate, Options, Outcome, RunError, Scenario};
+use forebay_random::{CONFIDENCE, Estimate};
 use serde_json::{Map, Value, json};
 
 use crate::pool::{GoOn, in_order};
-use crate::{Error, Grid, flat};
+use crate::{Error, Grid, Model, NoFigures, Options, Row, Way};
 
 /// Most points times replications.
 const RUNS_MAX: usize = 1_000_000;
@@ -19,8 +19,6 @@ pub struct Sweep {
     pub keys: Vec<String>,
     /// Every combination of their values; the last key changes fastest.
     pub points: Vec<Point>,
-    /// Runs of each point, with the seeds s, s + 1, ...
-    pub replications: usize,
     path: PathBuf,
 }
 
@@ -30,7 +28,9 @@ pub struct Point {
     /// Values in the order of the keys.
     pub values: Vec<String>,
     /// The scenario with these values.
-    pub scenario: Scenario,
+    pub model: Model,
+    /// Its runs, with the seeds s, s + 1, ...
+    pub replications: usize,
 }
 
 /// What has come of a sweep, in the order of its points. The runs of a point come one after the other, and then the
@@ -38,9 +38,9 @@ pub struct Point {
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A run of a point.
-    Run(&'a Point, &'a Outcome),
+    Run(&'a Point, &'a Row),
     /// A point with its runs.
-    Point(&'a Point, &'a [Outcome]),
+    Point(&'a Point, &'a [Row]),
 }
 
 /// A sweep whose points are not read yet, so that parts of it can be run in different places.
@@ -56,8 +56,8 @@ pub struct Plan {
     pub sets: Vec<String>,
     /// The values of the swept keys.
     pub grid: Grid,
-    /// Runs of each point, with the seeds s, s + 1, ...
-    pub replications: usize,
+    /// Runs of each point, with the seeds s, s + 1, ...; `None`: as many as the scenario asks for.
+    pub replications: Option<usize>,
 }
 
 impl Plan {
@@ -65,7 +65,12 @@ impl Plan {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn load(path: &Path, sets: Vec<String>, grid: Grid, replications: usize) -> Result<Plan, Error> {
+    pub fn load(
+        path: &Path,
+        sets: Vec<String>,
+        grid: Grid,
+        replications: Option<usize>,
+    ) -> Result<Plan, Error> {
         let text = forebay_scenario::load(path)?;
         let directory = path.parent().unwrap_or(Path::new(".")).to_owned();
         Ok(Plan { text, name: path.display().to_string(), directory, sets, grid, replications })
@@ -81,7 +86,7 @@ impl Plan {
     /// # Errors
     /// What is wrong with the scenario at the first point where it is wrong; [`Error::TooMany`] above a million runs.
     pub fn sweep(&self, points: Range<usize>) -> Result<Sweep, Error> {
-        let (count, replications) = (points.len(), self.replications);
+        let (count, replications) = (points.len(), self.replications.unwrap_or(1));
         if count.saturating_mul(replications) > RUNS_MAX {
             let found =
                 format!("{count} points with {replications} runs each exceed the maximum of {RUNS_MAX} runs");
@@ -92,10 +97,12 @@ impl Plan {
             let values = grid.point(number);
             let mut sets = self.sets.clone();
             sets.extend(grid.axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key)));
-            Ok(Point { scenario: Scenario::parse(text, name, &sets, directory)?, values })
+            let model = Model::parse(text, name, &sets, directory)?;
+            let replications = self.replications.unwrap_or_else(|| model.runs()).max(1);
+            Ok(Point { values, model, replications })
         };
         let points = points.map(point).collect::<Result<Vec<Point>, Error>>()?;
-        Ok(Sweep { keys: grid.keys(), points, replications: replications.max(1), path: name.into() })
+        Ok(Sweep { keys: grid.keys(), points, path: name.into() })
     }
 }
 
@@ -104,7 +111,12 @@ impl Sweep {
     ///
     /// # Errors
     /// What is wrong with the scenario at the first point where it is wrong; [`Error::TooMany`] above a million runs.
-    pub fn load(path: &Path, sets: &[String], grid: &Grid, replications: usize) -> Result<Sweep, Error> {
+    pub fn load(
+        path: &Path,
+        sets: &[String],
+        grid: &Grid,
+        replications: Option<usize>,
+    ) -> Result<Sweep, Error> {
         let plan = Plan::load(path, sets.to_vec(), grid.clone(), replications)?;
         plan.sweep(0..plan.points())
     }
@@ -116,7 +128,7 @@ impl Sweep {
 
     /// The number of runs of all points together.
     pub fn runs(&self) -> usize {
-        self.points.len() * self.replications
+        self.points.iter().map(|point| point.replications).sum()
     }
 
     /// Runs all points on up to `threads` threads, whose number affects only the time taken, and passes to `each` what
@@ -131,80 +143,105 @@ impl Sweep {
         look: impl FnMut(usize) -> ControlFlow<()>,
         mut each: impl FnMut(Event<'_>) -> Result<(), Error>,
     ) -> Result<usize, Error> {
-        let numbers: Vec<usize> = (0..self.runs()).collect();
-        let work = |&number: &usize, go_on: GoOn<'_>| {
-            let scenario = &self.points[number / self.replications].scenario;
-            let seed = scenario.seed.wrapping_add((number % self.replications) as u64);
-            let mut progress = |_, _| go_on();
-            let options = Options { seed: Some(seed), progress: Some(&mut progress), ..Options::default() };
-            match forebay_sim::run(scenario, options) {
-                Ok(outcome) => Ok(vec![(number, outcome)]),
-                Err(RunError::Cancelled) => Ok(Vec::new()),
-                Err(error) => Err(Error::Run { path: self.path.clone(), error }),
-            }
-        };
-        let (mut at, mut open) = (0, Vec::new());
-        let done = in_order(&numbers, threads, work, look, |number, outcome| {
-            let point = number / self.replications;
+        let runs: Vec<(usize, &Point, usize)> = self
+            .points
+            .iter()
+            .flat_map(|point| (0..point.replications).map(move |run| (point, run)))
+            .enumerate()
+            .map(|(number, (point, run))| (number, point, run))
+            .collect();
+        let work =
+            |&(number, point, run): &(usize, &Point, usize), go_on: GoOn<'_>| match point.run(run, go_on) {
+                Ok(row) => Ok(vec![(number, row)]),
+                Err(NoFigures::Cancelled) => Ok(Vec::new()),
+                Err(error) => Err(Error::of_run(&self.path, error)),
+            };
+        let mut open: (Option<&Point>, Vec<Row>) = (None, Vec::new());
+        let done = in_order(&runs, threads, work, look, |number, row| {
+            let (_, point, _) = runs[number];
             // A point whose later runs were stopped.
-            if point != at && !open.is_empty() {
-                each(Event::Point(&self.points[at], &open))?;
-                open.clear();
+            if open.0.is_some_and(|last| !std::ptr::eq(last, point)) {
+                close(&mut open, &mut each)?;
             }
-            at = point;
-            each(Event::Run(&self.points[at], &outcome))?;
-            open.push(outcome);
-            if open.len() == self.replications {
-                each(Event::Point(&self.points[at], &open))?;
-                open.clear();
+            each(Event::Run(point, &row))?;
+            open.0 = Some(point);
+            open.1.push(row);
+            if open.1.len() == point.replications {
+                close(&mut open, &mut each)?;
             }
             Ok(())
         })?;
-        if !open.is_empty() {
-            each(Event::Point(&self.points[at], &open))?;
-        }
+        close(&mut open, &mut each)?;
         Ok(done)
     }
 
     /// A point as JSON: the line of `points.jsonl`, and what `forebay simulate --sweep --json` prints.
-    pub fn document(&self, point: &Point, outcomes: &[Outcome]) -> Value {
+    pub fn document(&self, point: &Point, rows: &[Row]) -> Value {
         let swept: Map<String, Value> = self
             .keys
             .iter()
             .zip(&point.values)
             .map(|(key, value)| (key.clone(), value.as_str().into()))
             .collect();
-        let mut document = json!({ "schema": 1, "model": "host", "seed": point.scenario.seed });
+        let mut document = json!({ "schema": 1, "model": point.model.kind(), "seed": point.model.seed() });
         if !self.keys.is_empty() {
             document["sweep"] = swept.into();
         }
-        if self.replications == 1 {
+        if point.replications == 1 {
             let figures: Map<String, Value> =
-                flat(&outcomes[0].figures).into_iter().map(|(name, value)| (name, value.into())).collect();
+                rows[0].named.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
             document["figures"] = figures.into();
             return document;
         }
-        let estimates: Map<String, Value> = estimates(outcomes)
+        let estimates: Map<String, Value> = estimates(rows)
             .into_iter()
             .map(|(name, one)| (name, json!({ "mean": one.mean, "half_width": one.half_width })))
             .collect();
-        document["replications"] = outcomes.len().into();
-        document["confidence"] = 0.95.into();
+        document["replications"] = rows.len().into();
+        document["confidence"] = CONFIDENCE.into();
         document["estimates"] = estimates.into();
         if self.keys.is_empty() {
-            let run = |one: &Outcome| json!({ "seed": one.seed, "figures": one.figures });
-            document["runs"] = outcomes.iter().map(run).collect();
-            document["notes"] = outcomes[0].notes.clone().into();
-            document["resolved"] = point.scenario.resolved.clone();
+            let run = |one: &Row| json!({ "seed": one.seed, "figures": one.figures });
+            document["runs"] = rows.iter().map(run).collect();
+            document["notes"] = rows[0].notes.clone().into();
+            document["resolved"] = point.model.resolved().clone();
         }
         document
     }
 }
 
-/// Mean and 95 % confidence interval of each figure of one or more runs of a scenario, by its name in [`flat()`].
-pub fn estimates(outcomes: &[Outcome]) -> Vec<(String, Estimate)> {
-    let rows: Vec<Vec<(String, f64)>> = outcomes.iter().map(|one| flat(&one.figures)).collect();
-    let column = |at: usize| rows.iter().map(|row| row[at].1).collect::<Vec<f64>>();
-    let names = rows.first().into_iter().flatten().enumerate();
-    names.map(|(at, (name, _))| (name.clone(), Estimate::of(&column(at)))).collect()
+impl Point {
+    /// One of its runs.
+    ///
+    /// # Errors
+    /// Why it has no figures.
+    pub fn run(&self, number: usize, go_on: GoOn<'_>) -> Result<Row, NoFigures> {
+        let seed = Some(self.model.seed().wrapping_add(number as u64));
+        let options = Options { seed, runs: Some(1), ..Options::default() };
+        Ok(self.model.row(&self.model.run(Way::Simulation, &options, &|_| go_on())?))
+    }
+}
+
+/// Passes on the point whose runs are there, if there are some.
+fn close(
+    (point, rows): &mut (Option<&Point>, Vec<Row>),
+    each: &mut impl FnMut(Event<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if let Some(point) = point.take() {
+        each(Event::Point(point, rows))?;
+    }
+    rows.clear();
+    Ok(())
+}
+
+/// Mean and 95 % confidence interval of each figure of one or more runs of a scenario.
+pub fn estimates(rows: &[Row]) -> Vec<(String, Estimate)> {
+    let names = rows.first().into_iter().flat_map(|row| &row.named).enumerate();
+    // A figure that a run lacks is none of the others': of firmware, a cause that did not occur.
+    let value = |row: &Row, at: usize, name: &str| match row.named.get(at) {
+        Some((known, value)) if known == name => Some(*value),
+        _ => row.named.iter().find(|(known, _)| known == name).map(|(_, value)| *value),
+    };
+    let column = |at, name: &str| rows.iter().filter_map(|row| value(row, at, name)).collect::<Vec<f64>>();
+    names.map(|(at, (name, _))| (name.clone(), Estimate::of(&column(at, name)))).collect()
 }

@@ -50,7 +50,7 @@ fn go_on(_: usize) -> ControlFlow<()> {
 fn a_sweep_passes_the_runs_of_each_point_and_then_the_point() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), HOST);
-    let sweep = Sweep::load(&path, &[], &grid(&["traffic.packets=100,200"]), 2).unwrap();
+    let sweep = Sweep::load(&path, &[], &grid(&["traffic.packets=100,200"]), Some(2)).unwrap();
     assert_eq!((sweep.points.len(), sweep.runs()), (2, 4));
     for threads in [1, 3] {
         let mut came = Vec::new();
@@ -75,11 +75,11 @@ fn a_sweep_passes_the_runs_of_each_point_and_then_the_point() {
 fn a_sweep_reports_a_wrong_value_with_file_and_hint_before_it_runs() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), HOST);
-    let error = Sweep::load(&path, &[], &grid(&["traffic.packet=1,2"]), 1).unwrap_err();
+    let error = Sweep::load(&path, &[], &grid(&["traffic.packet=1,2"]), None).unwrap_err();
     let Error::Input(errors) = error else { panic!("{error}") };
     let plain = errors.findings()[0].plain();
     assert_eq!((plain.found.as_deref(), plain.expected.as_deref()), (Some("packet"), Some("packets")));
-    let many = Sweep::load(&path, &[], &grid(&["traffic.packets=1,2"]), usize::MAX).unwrap_err();
+    let many = Sweep::load(&path, &[], &grid(&["traffic.packets=1,2"]), Some(usize::MAX)).unwrap_err();
     assert!(matches!(many, Error::TooMany { .. }), "{many}");
 }
 

@@ -191,24 +191,47 @@ impl SweepPage<'_> {
 
 /// What is plotted of a sweep: what every design is judged by, and the load of each kind of processor.
 fn shown(first: &Row, rows: &[Row]) -> Vec<Shown> {
-    let mut all: Vec<Shown> = vec![
-        ("throughput_bps".to_owned(), "Throughput".to_owned(), "Mbit/s", 1e-6),
-        ("processing_latency.mean_s".to_owned(), "Processing latency, mean".to_owned(), "us", 1e6),
-        ("total_latency.mean_s".to_owned(), "Total latency, mean".to_owned(), "us", 1e6),
-        ("total_latency.p99_s".to_owned(), "Total latency, 99 % quantile".to_owned(), "us", 1e6),
-        ("bus.load".to_owned(), "Bus load".to_owned(), "per cent of the time", 100.0),
-    ];
+    const SHARE: &str = "per cent of the time";
+    let mut all: Vec<Shown> = [
+        ("throughput_bps", "Throughput", "Mbit/s", 1e-6),
+        ("payload_bps", "Payload carried", "Mbit/s", 1e-6),
+        ("throughput_pps", "Throughput", "packets/s", 1.0),
+        ("loss_probability", "Packets lost", "per cent", 100.0),
+        ("processing_latency.mean_s", "Processing latency, mean", "us", 1e6),
+        ("total_latency.mean_s", "Total latency, mean", "us", 1e6),
+        ("total_latency.p99_s", "Total latency, 99 % quantile", "us", 1e6),
+        ("delay.mean_s", "Delay, mean", "us", 1e6),
+        ("delay.p99_s", "Delay, 99 % quantile", "us", 1e6),
+        ("bus.load", "Bus load", SHARE, 100.0),
+    ]
+    .into_iter()
+    .filter(|(name, ..)| first.figure(name).is_some())
+    .map(|(name, title, unit, factor)| (name.to_owned(), title.to_owned(), unit, factor))
+    .collect();
+    let of = |prefix, suffix| {
+        let names = first.estimates.iter().map(|(name, _)| name.as_str());
+        names.filter_map(move |name: &str| name.strip_prefix(prefix)?.strip_suffix(suffix))
+    };
+    let stages = of("stages.", ".utilisation").take(6);
+    all.extend(
+        stages.map(|name| {
+            (format!("stages.{name}.utilisation"), format!("Utilisation of {name}"), SHARE, 100.0)
+        }),
+    );
     // Cards of one kind are loaded alike: the first stands for them.
-    let processors =
-        first.estimates.iter().filter_map(|(name, _)| name.strip_prefix("processor.")?.strip_suffix(".load"));
+    let processors = of("processor.", ".load");
     let processors = processors.filter(|name| {
         !name.rsplit_once('.').is_some_and(|(_, number)| number.parse::<u32>().is_ok_and(|n| n > 0))
     });
-    all.extend(processors.take(4).map(|name| {
-        (format!("processor.{name}.load"), format!("Load of {name}"), "per cent of the time", 100.0)
-    }));
+    all.extend(
+        processors
+            .take(4)
+            .map(|name| (format!("processor.{name}.load"), format!("Load of {name}"), SHARE, 100.0)),
+    );
     all.push(("packets_per_job".to_owned(), "Packets per job".to_owned(), "packets", 1.0));
-    all.push(("lost".to_owned(), "Packets lost".to_owned(), "packets", 1.0));
+    if first.figure("loss_probability").is_none() {
+        all.push(("lost".to_owned(), "Packets lost".to_owned(), "packets", 1.0));
+    }
     // What is the same everywhere and says nothing is left out.
     all.retain(|(name, ..)| match name.as_str() {
         "packets_per_job" => rows.iter().any(|row| row.figure(name).is_some_and(|one| one.mean != 1.0)),

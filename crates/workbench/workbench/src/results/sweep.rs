@@ -1,17 +1,16 @@
-//! The folder of a sweep of the host model, written as the runs come.
+//! The folder of a sweep, written as the runs come.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use forebay_page::Made;
-use forebay_sim::Outcome;
 
 use super::request::{Done, Request, field};
 use crate::columnar::Runs;
-use crate::pages::{Row, SweepPage};
+use crate::pages::{Row as PageRow, SweepPage};
 use crate::sweep::{Event, Point, Sweep, estimates};
-use crate::{Error, flat};
+use crate::{Error, Row};
 
 /// A folder to which the events of a sweep are added.
 pub struct SweepFolder<'a> {
@@ -24,8 +23,10 @@ pub struct SweepFolder<'a> {
     runs: BufWriter<File>,
     /// The same in columns, written at the end.
     columns: Runs,
+    /// What the reader of the first point's figures should know.
+    notes: Vec<String>,
     /// The points that are complete.
-    rows: Vec<Row>,
+    rows: Vec<PageRow>,
 }
 
 impl<'a> SweepFolder<'a> {
@@ -49,7 +50,16 @@ impl<'a> SweepFolder<'a> {
             sweep.keys.iter().try_for_each(|key| write!(runs, "{},", field(key)))?;
             writeln!(runs, "seed,figure,value")?;
             let (dir, columns) = (dir.to_owned(), Runs::new(&sweep.keys));
-            Ok(SweepFolder { dir, request, sweep, points, runs, columns, rows: Vec::new() })
+            Ok(SweepFolder {
+                dir,
+                request,
+                sweep,
+                points,
+                runs,
+                columns,
+                notes: Vec::new(),
+                rows: Vec::new(),
+            })
         };
         create().map_err(Error::writing(dir))
     }
@@ -60,27 +70,29 @@ impl<'a> SweepFolder<'a> {
     /// If the folder cannot be written.
     pub fn add(&mut self, event: Event<'_>) -> Result<(), Error> {
         let written = match event {
-            Event::Run(point, outcome) => self.run(point, outcome),
-            Event::Point(point, outcomes) => self.point(point, outcomes),
+            Event::Run(point, row) => self.run(point, row),
+            Event::Point(point, rows) => self.point(point, rows),
         };
         written.map_err(Error::writing(&self.dir))
     }
 
-    fn run(&mut self, point: &Point, outcome: &Outcome) -> io::Result<()> {
-        let figures = flat(&outcome.figures);
-        for (figure, value) in &figures {
+    fn run(&mut self, point: &Point, row: &Row) -> io::Result<()> {
+        for (figure, value) in &row.named {
             point.values.iter().try_for_each(|value| write!(self.runs, "{},", field(value)))?;
-            writeln!(self.runs, "{},{figure},{value}", outcome.seed)?;
+            writeln!(self.runs, "{},{figure},{value}", row.seed)?;
         }
-        self.columns.add(&point.values, outcome.seed, figures);
+        self.columns.add(&point.values, row.seed, row.named.clone());
         self.runs.flush()
     }
 
-    fn point(&mut self, point: &Point, outcomes: &[Outcome]) -> io::Result<()> {
-        writeln!(self.points, "{}", self.sweep.document(point, outcomes))?;
+    fn point(&mut self, point: &Point, rows: &[Row]) -> io::Result<()> {
+        writeln!(self.points, "{}", self.sweep.document(point, rows))?;
         let alone = self.sweep.keys.is_empty();
-        let runs = outcomes.iter().filter(|_| alone).map(|one| (one.seed, flat(&one.figures))).collect();
-        self.rows.push(Row { values: point.values.clone(), estimates: estimates(outcomes), runs });
+        let runs = rows.iter().filter(|_| alone).map(|one| (one.seed, one.named.clone())).collect();
+        self.rows.push(PageRow { values: point.values.clone(), estimates: estimates(rows), runs });
+        if self.rows.len() == 1 {
+            self.notes.clone_from(&rows[0].notes);
+        }
         self.points.flush()
     }
 
@@ -92,15 +104,13 @@ impl<'a> SweepFolder<'a> {
         let of = self.sweep.runs();
         let done = Done { runs, of, complete: runs == of };
         let first = self.sweep.points.first();
-        let notes =
-            first.filter(|_| !self.rows.is_empty()).map_or(Vec::new(), |one| one.scenario.notes.clone());
         let page = SweepPage {
             name: self.request.name(),
             keys: &self.sweep.keys,
-            replications: self.sweep.replications,
-            notes,
+            replications: first.map_or(1, |point| point.replications),
+            notes: self.notes,
             done: &done,
-            scenario: first.map_or(String::new(), |point| point.scenario.resolved_toml()),
+            scenario: first.map_or(String::new(), |point| point.model.resolved_toml()),
         };
         fs::write(self.dir.join("report.html"), page.render(&self.rows, made))
             .and_then(|()| self.request.write_manifest(&self.dir, None, made, done))
