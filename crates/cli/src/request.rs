@@ -48,6 +48,10 @@ pub fn report(error: Error) -> miette::Report {
         Error::Cancelled => Interrupted.into(),
         Error::Input(errors) => errors.into(),
         Error::Firmware(report) => report,
+        Error::Design(error @ forebay_models::Error::Unshowable { .. }) => miette!(
+            help = "raise `duration` by `--set duration=...` or `--runs`; a pipeline with `overflow = \"block\"` is solved exactly by `--by chain`",
+            "{error}"
+        ),
         Error::Design(error) => miette!(help = "lower `--most`, or use `--by simulation`", "{error}"),
         Error::Unbounded => miette!(
             help = "set `--latency \"1 ms\"` (for the 99 % quantile), or limit the input queue with `--set scheduler.input=1000`",

@@ -31,7 +31,8 @@ pub struct SizeBuffersArgs {
     /// Loss method [default: Markov chain if the model is solvable].
     #[arg(long)]
     by: Option<Way>,
-    /// With `--by simulation`: number of runs per design; the upper end of the 95 % interval is used.
+    /// With `--by simulation`: number of runs per design; what the loss is at most with 95 % confidence counts,
+    /// without any loss 3 / packets.
     #[arg(long, value_name = "RUNS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..))]
     runs: u16,
 }
@@ -76,15 +77,25 @@ pub fn run(args: &SizeBuffersArgs) -> miette::Result<Answer> {
 }
 
 fn print(sizes: &Sizes<'_>, most: u32) {
-    let percent = 100.0 * sizes.loss;
+    // Without the last digits of the product.
+    let percent = (1e14 * sizes.loss).round() / 1e12;
     match &sizes.smallest {
         Some(smallest) => {
-            println!("smallest buffers for a loss of at most {percent} %, by {}:", sizes.by);
+            println!("smallest buffers found for a loss of at most {percent} %, by {}:", sizes.by);
             for one in &smallest.stages {
                 println!("{:16} {:>6}", one.name, one.buffer);
             }
             let (total, loss, tried) = (smallest.total, 100.0 * smallest.loss_probability, smallest.tried);
-            println!("{:16} {total:>6}   {loss:.4} % lost, {tried} designs tried", "all");
+            let most = if smallest.interval.is_some() { "at most " } else { "" };
+            println!("{:16} {total:>6}   {most}{loss:.3e} % lost, {tried} designs tried", "all");
+            if let (Some(packets), Some(lost), Some(one)) =
+                (smallest.packets, smallest.lost, smallest.interval)
+            {
+                let [mean, half] = [one.mean, one.half_width].map(|share| 100.0 * share);
+                println!(
+                    "of {packets} packets {lost} lost: {mean:.3e} +- {half:.1e} %, with 95 % confidence"
+                );
+            }
         }
         None => {
             println!("no buffers of up to {most} packets per stage keep the loss at or below {percent} %")

@@ -35,6 +35,13 @@ pub enum Error {
         /// As far as it came: [`Solution::accuracy`](crate::Solution) says how wrong it is.
         solution: Box<Solution>,
     },
+    /// Simulations of so few packets cannot show that a loss ratio is as small as this.
+    Unshowable {
+        /// The bound on the loss ratio.
+        bound: f64,
+        /// Packets of all runs of a design.
+        packets: u64,
+    },
     /// The caller stopped the computation.
     Cancelled,
     /// A queue without limit is offered more than it can serve.
@@ -65,6 +72,12 @@ impl fmt::Display for Error {
                     "not converged: residual {residual:.1e} after {cycles} cycles, {tolerance:.1e} wanted"
                 )
             }
+            Error::Unshowable { bound, packets } => write!(
+                f,
+                "runs of {packets} packets without any loss show a loss ratio below {:.1e} (3 / packets, with 95 % \
+                 confidence), not one of {bound:e} or less",
+                3.0 / (*packets).max(1) as f64
+            ),
             Error::Cancelled => f.write_str("broken off"),
             Error::Unstable { utilisation } => {
                 write!(f, "the queue grows without limit: utilisation {utilisation:.3}")

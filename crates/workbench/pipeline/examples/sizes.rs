@@ -33,7 +33,7 @@ fn main() {
                 println!(
                     "{name}, by {way}, 10000 packets/s, loss {bound}: {:?} ({:.4}), {} designs; bears {:.0} packets/s; {:.1?}",
                     found.buffers,
-                    found.loss,
+                    found.loss.most,
                     found.tried,
                     load.unwrap_or(0.0),
                     began.elapsed()

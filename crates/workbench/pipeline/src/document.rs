@@ -305,8 +305,17 @@ pub struct SmallestBuffers {
     pub stages: Vec<Buffer>,
     /// Sum of all buffers, in packets.
     pub total: u64,
-    /// Loss with them.
+    /// Loss with them: exactly, or what it is at most with 95 % confidence.
     pub loss_probability: f64,
+    /// Packets offered to them, if they were simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
+    /// Packets of these that were lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// The loss ratio of these runs, with its 95 % confidence interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Estimate>,
     /// Designs tried.
     pub tried: usize,
 }

@@ -3,8 +3,10 @@
 use std::ops::ControlFlow;
 
 use forebay_models as models;
+use forebay_random::{CONFIDENCE, Estimate};
 
 use crate::description::{Arrivals, Pipeline};
+use crate::figures::Outcome;
 use crate::replicate::{interval, replicate};
 use crate::solved::solve;
 
@@ -14,7 +16,7 @@ use crate::solved::solve;
 pub enum By {
     /// Exactly, from the Markov chain of [`Pipeline::markov`].
     Chain(models::Options),
-    /// By simulation, as described: the upper end of the 95 % confidence interval over so many runs.
+    /// By simulation, as described: what the loss is at most with 95 % confidence, see [`Loss::most`].
     Simulation {
         /// Runs of each design; all designs have the same seeds.
         runs: usize,
@@ -24,18 +26,65 @@ pub enum By {
 }
 
 /// Share of the offered packets that are lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// What it is at most: exactly, or with 95 % confidence.
+    pub most: f64,
+    /// What was seen, if it is by simulation.
+    pub seen: Option<Seen>,
+}
+
+/// What was seen of losses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// Packets offered in all runs.
+    pub packets: u64,
+    /// Packets lost in all runs.
+    pub lost: u64,
+    /// The loss ratio of the runs with its 95 % confidence interval.
+    pub estimate: Estimate,
+}
+
+impl Loss {
+    /// From runs. Without any loss there is no variance to make an interval of, and the loss ratio is below 3 / packets
+    /// with 95 % confidence, since (1 - 3/n)^n is 0.05 (Jovanovic and Levy, "A look at the rule of three", The American
+    /// Statistician 51, 1997). No smaller number is concluded from a few losses either.
+    pub fn of(outcomes: &[Outcome]) -> Loss {
+        let packets = outcomes.iter().map(|one| one.generated).sum::<u64>();
+        let lost = outcomes.iter().map(|one| one.lost).sum();
+        let estimate = interval(outcomes, CONFIDENCE, |outcome| outcome.loss_probability);
+        let most = (estimate.mean + estimate.half_width).max(3.0 / packets.max(1) as f64).min(1.0);
+        Loss { most, seen: Some(Seen { packets, lost, estimate }) }
+    }
+
+    /// Whether a bound is kept as far as was seen, though there were too few packets to show it.
+    fn is_unseen(&self) -> bool {
+        self.seen.is_some_and(|seen| seen.lost == 0)
+    }
+}
+
+/// Share of the offered packets that are lost.
 ///
 /// # Errors
 /// Those of [`crate::solve`] and [`crate::simulate`].
-pub fn loss(pipeline: &Pipeline, by: By) -> Result<f64, models::Error> {
+pub fn loss(pipeline: &Pipeline, by: By) -> Result<Loss, models::Error> {
     match by {
-        By::Chain(options) => Ok(solve(pipeline, &options)?.loss_probability),
+        By::Chain(options) => Ok(Loss { most: solve(pipeline, &options)?.loss_probability, seen: None }),
         By::Simulation { runs, threads } => {
-            let outcomes =
-                replicate(pipeline, runs, threads).map_err(|what| models::Error::Invalid(what.0))?;
-            let found = interval(&outcomes, 0.95, |outcome| outcome.loss_probability);
-            Ok(found.mean + found.half_width)
+            let outcomes = replicate(pipeline, runs, threads);
+            Ok(Loss::of(&outcomes.map_err(|what| models::Error::Invalid(what.0))?))
         }
+    }
+}
+
+/// [`loss`], unless no runs of so many packets can show that `bound` is kept.
+fn showable(pipeline: &Pipeline, by: By, bound: f64) -> Result<Loss, models::Error> {
+    let found = loss(pipeline, by)?;
+    match found.seen {
+        Some(Seen { packets, lost: 0, .. }) if found.most > bound => {
+            Err(models::Error::Unshowable { bound, packets })
+        }
+        _ => Ok(found),
     }
 }
 
@@ -45,7 +94,7 @@ pub struct Sized {
     /// Packets that each stage can hold.
     pub buffers: Vec<u32>,
     /// Loss with these.
-    pub loss: f64,
+    pub loss: Loss,
     /// Designs tried.
     pub tried: usize,
 }
@@ -58,7 +107,7 @@ pub struct Sized {
 /// possible. That finds the smallest sum in the cases tried all through, and is not proved to.
 ///
 /// # Errors
-/// Those of [`loss`].
+/// Those of [`loss`]; [`models::Error::Unshowable`] if the runs have too few packets to show that the bound is kept.
 pub fn smallest_buffers(
     pipeline: &Pipeline,
     bound: f64,
@@ -85,17 +134,15 @@ pub fn smallest_buffers_with(
             return Err(models::Error::Cancelled);
         }
         tried += 1;
-        let mut design = pipeline.clone();
-        design.stages.iter_mut().zip(buffers).for_each(|(stage, &buffer)| stage.buffer = buffer);
-        loss(&design, by)
+        Ok(showable(&with(pipeline, buffers), by, bound)?.most)
     };
     // What no buffers keep is seen at once; a chain of the largest ones may be too large to look at.
     if matches!(by, By::Simulation { .. }) && of(&vec![most; pipeline.stages.len()])? > bound {
         return Ok(None);
     }
     let mut buffers = vec![1; pipeline.stages.len()];
-    let mut best = of(&buffers)?;
-    while best > bound {
+    let mut lost = of(&buffers)?;
+    while lost > bound {
         let mut better: Option<(usize, f64)> = None;
         for stage in 0..buffers.len() {
             if buffers[stage] < most {
@@ -109,7 +156,7 @@ pub fn smallest_buffers_with(
         }
         let Some((stage, found)) = better else { return Ok(None) };
         buffers[stage] += 1;
-        best = found;
+        lost = found;
     }
     // One place less, and the others moved about until loss is small enough again or no move helps.
     'smaller: loop {
@@ -125,12 +172,20 @@ pub fn smallest_buffers_with(
                 (fewer, least) = (moved, found);
             }
             if least <= bound {
-                (buffers, best) = (fewer, least);
+                buffers = fewer;
                 continue 'smaller;
             }
         }
-        return Ok(Some(Sized { buffers, loss: best, tried }));
+        let loss = loss(&with(pipeline, &buffers), by)?;
+        return Ok(Some(Sized { buffers, loss, tried }));
     }
+}
+
+/// The same with other buffers.
+fn with(pipeline: &Pipeline, buffers: &[u32]) -> Pipeline {
+    let mut design = pipeline.clone();
+    design.stages.iter_mut().zip(buffers).for_each(|(stage, &buffer)| stage.buffer = buffer);
+    design
 }
 
 type Design = (Vec<u32>, f64);
@@ -164,7 +219,8 @@ fn best_move(
 /// more than `most` is tried. `None` if a thousandth of that loses more.
 ///
 /// # Errors
-/// Those of [`loss`], and [`models::Error::Invalid`] for arrivals from a trace.
+/// Those of [`loss`], [`models::Error::Invalid`] for arrivals from a trace, and [`models::Error::Unshowable`] if runs at
+/// the highest load have too few packets to show that the bound is kept.
 pub fn highest_load(
     pipeline: &Pipeline,
     bound: f64,
@@ -202,15 +258,29 @@ pub fn highest_load_with(
         loss(&Pipeline { arrivals, ..pipeline.clone() }, by)
     };
     let (mut low, mut high) = (most / 1000.0, most);
-    if of(high)? <= bound {
+    let mut shown = None;
+    let at_most = of(high)?;
+    if at_most.most <= bound {
         return Ok(Some(high));
     }
-    if of(low)? > bound {
+    // The fewer packets a load brings, the less it shows: without a loss it is a load to go up from, no answer.
+    let mut keeps = |rate: f64, found: Loss| {
+        if found.most <= bound {
+            shown = Some(rate);
+        }
+        found.most <= bound || found.is_unseen()
+    };
+    if !keeps(low, of(low)?) {
         return Ok(None);
     }
     while high / low > 1.001 {
         let middle = 0.5 * (low + high);
-        if of(middle)? <= bound { low = middle } else { high = middle }
+        if keeps(middle, of(middle)?) { low = middle } else { high = middle }
     }
-    Ok(Some(low))
+    match (shown, at_most.seen) {
+        (None, Some(Seen { packets, .. })) if 3.0 / packets.max(1) as f64 > bound => {
+            Err(models::Error::Unshowable { bound, packets })
+        }
+        _ => Ok(shown),
+    }
 }

@@ -32,7 +32,7 @@ pub struct Settings {
 pub enum Method {
     /// By exact solution of the Markov chain.
     Chain,
-    /// By several simulations: the upper end of the 95 % confidence interval.
+    /// By several simulations: what the loss is at most with 95 % confidence, without any loss 3 / packets.
     Simulation,
 }
 
@@ -136,7 +136,11 @@ impl Design {
         };
         let load = match load {
             Ok(load) => load,
-            Err(error @ (models::Error::TooLarge { .. } | models::Error::NotConverged { .. })) => {
+            Err(
+                error @ (models::Error::TooLarge { .. }
+                | models::Error::NotConverged { .. }
+                | models::Error::Unshowable { .. }),
+            ) => {
                 notes.push(format!("the maximum throughput with the file's buffers is unknown: {error}"));
                 None
             }
@@ -152,7 +156,10 @@ impl Design {
             loss,
             smallest: sized.map(|sized| SmallestBuffers {
                 total: sized.buffers.iter().map(|&buffer| u64::from(buffer)).sum(),
-                loss_probability: sized.loss,
+                loss_probability: sized.loss.most,
+                packets: sized.loss.seen.map(|seen| seen.packets),
+                lost: sized.loss.seen.map(|seen| seen.lost),
+                interval: sized.loss.seen.map(|seen| seen.estimate),
                 tried: sized.tried,
                 stages: buffers(&sized.buffers),
             }),
@@ -167,9 +174,12 @@ impl Design {
         match (error, &self.scenario) {
             (models::Error::Cancelled, _) => Error::Cancelled,
             // These two are of the designs tried, not of the file.
-            (error @ (models::Error::TooLarge { .. } | models::Error::NotConverged { .. }), _) => {
-                Error::Design(error)
-            }
+            (
+                error @ (models::Error::TooLarge { .. }
+                | models::Error::NotConverged { .. }
+                | models::Error::Unshowable { .. }),
+                _,
+            ) => Error::Design(error),
             (error, Some(scenario)) => scenario.objection(&error).into(),
             (error, None) => Error::of_file(&self.path, error, ""),
         }

@@ -1,6 +1,6 @@
 //! Smallest buffers and highest loads against trying everything.
 
-use forebay_models::{Options, closed};
+use forebay_models::{Error, Options, closed};
 use forebay_pipeline::size::{By, highest_load, loss, smallest_buffers};
 use forebay_pipeline::{Arrivals, Discipline, Law, Pipeline, Stage};
 use forebay_time::Duration;
@@ -37,13 +37,13 @@ fn no_smaller_sum_keeps_the_bound() {
         let pipeline = Pipeline { arrivals: Arrivals::Exponential(us(100)), stages, ..Pipeline::default() };
         let found = smallest_buffers(&pipeline, bound, 20, chain).unwrap().unwrap();
         let sum: u32 = found.buffers.iter().sum();
-        assert!(found.loss <= bound);
+        assert!(found.loss.most <= bound);
         for a in 1..sum - 2 {
             for b in 1..sum - 1 - a {
                 let c = sum - 1 - a - b;
                 let mut smaller = pipeline.clone();
                 smaller.stages.iter_mut().zip([a, b, c]).for_each(|(stage, buffer)| stage.buffer = buffer);
-                let lost = loss(&smaller, chain).unwrap();
+                let lost = loss(&smaller, chain).unwrap().most;
                 assert!(lost > bound, "{found:?}: {a} {b} {c} lose {lost}");
             }
         }
@@ -57,9 +57,45 @@ fn the_network_processor_by_simulation() {
     let core = Discipline::interrupt_driven(us(100), Duration::ZERO);
     let pipeline = Pipeline::ixp425(us(100), core);
     let found = smallest_buffers(&pipeline, 0.01, 30, by).unwrap().unwrap();
-    assert!(found.loss <= 0.01, "{found:?}");
+    assert!(found.loss.most <= 0.01, "{found:?}");
     assert!(found.buffers.iter().sum::<u32>() < 40, "{found:?}");
     // Its buffers of 101 places bear nearly what the core can do: a packet every 81 us.
     let load = highest_load(&pipeline, 0.001, 14_285.0, by).unwrap().unwrap();
     assert!((11_000.0..1e6 / 81.0).contains(&load), "{load}");
+}
+
+#[test]
+fn runs_without_a_loss_prove_no_more_than_three_over_their_packets() {
+    // M/M/1/K by simulation; exactly (1 - rho) rho^K / (1 - rho^(K + 1)) are lost.
+    let stages = vec![Stage::new("only", Law::Exponential(us(70)), 1)];
+    let pipeline = Pipeline {
+        arrivals: Arrivals::Exponential(us(100)),
+        duration: Some(Duration::from_secs(0.2)),
+        stages,
+        ..Pipeline::default()
+    };
+    let by = By::Simulation { runs: 5, threads: 2 };
+    let refused = smallest_buffers(&pipeline, 1e-9, 128, by).unwrap_err();
+    let Error::Unshowable { bound, packets } = refused else { panic!("{refused}") };
+    assert!(bound == 1e-9 && (9_000..11_000).contains(&packets), "{packets}");
+    let refused = highest_load(&pipeline, 1e-9, 14_285.0, by).unwrap_err();
+    assert!(matches!(refused, Error::Unshowable { .. }), "{refused}");
+    // A bound that so many packets can show is kept by the exact loss of what is found.
+    let bound = 2e-3;
+    let found = smallest_buffers(&pipeline, bound, 128, by).unwrap().unwrap();
+    let exact = closed::mm1k(1e4, 1e6 / 70.0, found.buffers[0]).loss_probability;
+    assert!(exact <= bound, "{found:?}, exactly {exact}");
+    let seen = found.loss.seen.unwrap();
+    assert!(found.loss.most >= 3.0 / seen.packets as f64 && found.loss.most <= bound, "{found:?}");
+    // Loads that bring too few packets to show anything do not end the search.
+    let longer = Pipeline { duration: Some(Duration::from_secs(4.0)), ..with_buffer(&pipeline, 20) };
+    let load = highest_load(&longer, bound, 14_285.0, by).unwrap().unwrap();
+    assert!(closed::mm1k(load, 1e6 / 70.0, 20).loss_probability <= bound, "{load}");
+    assert!(closed::mm1k(1.1 * load, 1e6 / 70.0, 20).loss_probability > bound, "{load}");
+}
+
+fn with_buffer(pipeline: &Pipeline, buffer: u32) -> Pipeline {
+    let mut pipeline = pipeline.clone();
+    pipeline.stages[0].buffer = buffer;
+    pipeline
 }
