@@ -49,7 +49,8 @@ pub struct SimulateArgs {
     /// Number of threads for several runs [default: number of cores]. It does not change the figures.
     #[arg(long)]
     pub threads: Option<usize>,
-    /// Search for the throughput (RFC 2544): the highest rate without loss, or within --loss and --latency.
+    /// Search for the throughput (RFC 2544): the highest rate that the host carries without loss, or within --loss and
+    /// --latency. Queues may absorb 1 % of a run at most.
     #[arg(long)]
     highest_rate: bool,
     /// With --highest-rate: maximum loss ratio.

@@ -27,7 +27,10 @@ pub fn run(args: &SimulateArgs, scenario: &Scenario) -> miette::Result<Answer> {
     bar.finish();
     let Some(found) = found.map_err(report)? else {
         let (least, _) = RATES;
-        eprintln!("the bounds are exceeded even at {least} bit/s");
+        eprintln!(
+            "the bounds are exceeded even at {least} bit/s, or the run has too few packets to show that the host carries it: \
+             set a larger `traffic.packets`"
+        );
         return Ok(Answer::No);
     };
     if let Some(dir) = &args.out {

@@ -50,8 +50,9 @@ pub(crate) struct Ledger {
     from: Time,
     last: Time,
     flights: Flights,
-    /// Packets that have come.
+    /// Packets that have come, and when the last of them came.
     arrived: u64,
+    last_arrival: Time,
     jobs: u64,
     processors: Vec<Processor>,
     /// By bus: time in transfers inward and outward.
@@ -85,6 +86,7 @@ impl Ledger {
             last: from,
             flights: Flights::new(),
             arrived: 0,
+            last_arrival: from,
             jobs: 0,
             processors: scenario.processors.iter().map(|_| Processor::default()).collect(),
             buses: vec![[Duration::ZERO; 2]; scenario.buses.len()],
@@ -108,6 +110,7 @@ impl Ledger {
         let class = arrival.class.min(self.last_class());
         let id = self.flights.put(arrival.at, self.arrived, class, arrival.bytes);
         self.arrived += 1;
+        self.last_arrival = arrival.at;
         id
     }
 
@@ -195,6 +198,11 @@ impl Ledger {
     /// The last completion.
     pub(crate) fn last(&self) -> Time {
         self.last
+    }
+
+    /// From the last arrival to the last completion.
+    pub(crate) fn drain(&self) -> Duration {
+        self.last.since(self.last_arrival)
     }
 
     /// The sums. Whether a bus is full duplex is taken from the scenario.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use forebay_time::Time;
+use forebay_time::{Duration, Time};
 
 use crate::figures::Figures;
 use crate::timeline::Timeline;
@@ -51,6 +51,8 @@ pub struct Outcome {
     pub timeline: Option<Timeline>,
     /// What the reader of the figures should know.
     pub notes: Vec<String>,
+    /// From the last arrival to the last completion.
+    pub drain: Duration,
     /// Packets there were, where the run was broken off and kept.
     pub cut: Option<u64>,
 }

@@ -77,6 +77,7 @@ pub fn run(scenario: &Scenario, options: Options<'_>) -> Result<Outcome, RunErro
         columns: ledger.columns.take(),
         timeline,
         notes,
+        drain: ledger.drain(),
         cut,
     })
 }

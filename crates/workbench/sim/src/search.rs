@@ -43,6 +43,10 @@ pub struct Tried {
     pub loss: f64,
     /// 99 % quantile of the total latency.
     pub latency_p99_s: f64,
+    /// What left the host, in bit/s.
+    pub throughput_bps: f64,
+    /// Whether the host carried it: queues had not absorbed more than a hundredth of the run when the last packet came.
+    pub carried: bool,
     /// Whether it keeps to the bound.
     pub keeps: bool,
 }
@@ -51,8 +55,9 @@ pub struct Tried {
 /// their total; may stop the search.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64, (u64, u64)) -> ControlFlow<()>;
 
-/// The highest rate of `least..=most` bit/s that keeps to `bound`, to one part in `parts`; `None` if not
-/// even `least` does. Every rate is tried with the same packets (common random numbers); that what a
+/// The highest rate of `least..=most` bit/s that the host carries and that keeps to `bound`, to one part in `parts`;
+/// `None` if not even `least` does. In a short run queues can absorb what the host does not carry: what is left in them
+/// when the last packet has come has to be gone after a hundredth of the time in which all came. Every rate is tried with the same packets (common random numbers); that what a
 /// rate keeps all lower ones keep is taken for granted. A search that is broken off gives what it has found.
 pub fn highest_rate(
     scenario: &Scenario,
@@ -73,9 +78,16 @@ pub fn highest_rate(
         let mut progress = |placed, total| watch(done, done + left, (placed, total));
         let options = Options { progress: Some(&mut progress), ..Options::default() };
         let outcome = run(&scenario.with_rate(Rate::per_second(rate)), options)?;
-        let (figures, keeps) = (&outcome.figures, keeps(&outcome, bound));
-        let loss = figures.lost as f64 / (figures.packets + figures.lost) as f64;
-        tried.push(Tried { rate_bps: rate, loss, latency_p99_s: figures.total_latency.p99_s, keeps });
+        let (figures, carried) = (&outcome.figures, carried(&outcome));
+        let keeps = carried && keeps(&outcome, bound);
+        tried.push(Tried {
+            rate_bps: rate,
+            loss: figures.lost as f64 / (figures.packets + figures.lost) as f64,
+            latency_p99_s: figures.total_latency.p99_s,
+            throughput_bps: figures.throughput_bps,
+            carried,
+            keeps,
+        });
         Ok(keeps.then_some(outcome))
     };
     let Some(outcome) = attempt(least, 2 + halvings(least, most), &mut tried)? else { return Ok(None) };
@@ -96,6 +108,14 @@ pub fn highest_rate(
             _ => return Ok(Some(Highest { tried, ..best })),
         }
     }
+}
+
+/// The share of a run that queues may absorb.
+const ABSORBED: f64 = 0.01;
+
+fn carried(outcome: &Outcome) -> bool {
+    let drain_s = outcome.drain.as_secs();
+    drain_s <= ABSORBED * (outcome.figures.elapsed_s - drain_s)
 }
 
 fn keeps(outcome: &Outcome, bound: Bound) -> bool {

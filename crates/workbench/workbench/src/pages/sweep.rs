@@ -302,6 +302,7 @@ pub fn search(found: &Highest, bound: Bound) -> Vec<Block> {
     let row = |one: &&forebay_sim::Tried| {
         vec![
             units::bits_per_second(one.rate_bps as f64),
+            units::bits_per_second(one.throughput_bps),
             units::percent(one.loss),
             units::seconds(one.latency_p99_s),
             if one.keeps { "yes" } else { "no" }.to_owned(),
@@ -331,7 +332,9 @@ pub fn search(found: &Highest, bound: Bound) -> Vec<Block> {
     ));
     blocks.push(Block::Table(Table {
         title: "Rates that were tried, with the same packets".to_owned(),
-        head: ["offered", "lost", "total latency, 99 %", "within bounds"].map(str::to_owned).into(),
+        head: ["offered", "throughput", "lost", "total latency, 99 %", "carried within bounds"]
+            .map(str::to_owned)
+            .into(),
         rows: tried.iter().collect::<Vec<_>>().iter().map(row).collect(),
     }));
     blocks
