@@ -51,7 +51,7 @@ const MEAN: Key = key(
     "mean",
     Positive(Unit::Bytes),
     Means("required with `exponential`"),
-    "with source `exponential`: mean payload size, between `min` and `max`",
+    "with source `exponential`: mean payload size between `min` and `max` of what is drawn, well below the middle of both",
     "256",
 );
 const MIN: Key = key(

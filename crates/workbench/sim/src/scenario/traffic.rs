@@ -227,7 +227,16 @@ fn drawn(traffic: &Section<'_>, word: &str, map: &mut Map<String, Json>) -> Opti
             }
             map.extend([("min".to_owned(), min.into()), ("max".to_owned(), max.into())]);
             map.insert("mean".to_owned(), mean.into());
-            Some(Sizes::Exponential { min: min as u32, mean, max: max as u32 })
+            let sizes = Sizes::exponential(min as u32, mean, max as u32);
+            sizes.map_err(|[came, limit]| {
+                let message = format!(
+                    "no exponential from {min} to {max} bytes has a mean of {mean}: sizes above `max` are drawn again, \
+                     which leaves {came:.1}"
+                );
+                let help = format!("a `mean` well below {limit:.0}, or a larger `max`");
+                traffic.conflict("mean", message, help);
+            })
+            .ok()
         }
         "imix" => {
             let word =

@@ -10,15 +10,16 @@ use crate::random::{self, Random};
 pub enum Sizes {
     /// Whole numbers of a range, equally likely; bins by weight.
     Bins(Vec<Bin>),
-    /// `min` and an exponential with mean `mean - min`, to the nearest byte; those above `max` are drawn
-    /// again.
+    /// `min` and an exponential, to the nearest byte; those above `max` are drawn again ([`Sizes::exponential`]).
     Exponential {
         /// Smallest.
         min: u32,
-        /// Mean before those above `max` are left out.
-        mean: f64,
+        /// Mean of the exponential before it is rounded and those above `max` are left out.
+        scale: f64,
         /// Largest.
         max: u32,
+        /// Mean of what is drawn.
+        mean: f64,
     },
     /// Others, each several times in a row, as the packets of a TCP flow come: the number is geometric.
     Runs {
@@ -65,6 +66,33 @@ impl Sizes {
         Sizes::Bins(sizes.iter().map(|&(size, weight)| Bin { low: size, high: size, weight }).collect())
     }
 
+    /// An exponential from `min` to `max` of which what is drawn has this mean, which is above `min`.
+    ///
+    /// # Errors
+    /// The mean that a `mean` so large would come to, and the one that none between these limits reaches.
+    pub fn exponential(min: u32, mean: f64, max: u32) -> Result<Sizes, [f64; 2]> {
+        let (wanted, span) = (mean - f64::from(min), f64::from(max - min));
+        let came = cut_off(wanted, span);
+        // A difference that no run is long enough to show leaves the scale as it was asked for.
+        if (came - wanted).abs() <= SAME * mean {
+            return Ok(Sizes::Exponential { min, scale: wanted, max, mean });
+        }
+        // An exponential without end falls so slowly that all sizes are equally likely but the smallest, half as likely.
+        let limit = span * (span + 1.0) / 2.0 / (span + 0.5);
+        // Near the limit the scale would have to be many times the range: it is no exponential any more.
+        if wanted >= cut_off(SCALE_MAX * (span + 0.5), span) {
+            return Err([came, limit].map(|mean| f64::from(min) + mean));
+        }
+        let (mut low, mut high) = (0.0, SCALE_MAX * (span + 0.5));
+        loop {
+            let scale = 0.5 * (low + high);
+            if scale <= low || scale >= high {
+                return Ok(Sizes::Exponential { min, scale, max, mean });
+            }
+            if cut_off(scale, span) < wanted { low = scale } else { high = scale }
+        }
+    }
+
     /// A substitute for the trace of \[H\] and \[S\], which is not available: payloads 0..1460 with mean 256, median
     /// 162 and standard deviation 259. It has three flat pieces with as many free parameters as there are figures to
     /// match, and yields 255.996, 162 and 258.996. Other properties of the trace, such as peaks at 0 and 512 bytes or
@@ -94,6 +122,21 @@ impl Sizes {
             }
         }
     }
+}
+
+/// The share of its mean by which what is drawn may differ from what was asked for.
+const SAME: f64 = 1e-4;
+/// The largest scale of an exponential against the range that it is cut off at.
+const SCALE_MAX: f64 = 100.0;
+
+/// The mean of an exponential of mean `scale` that is rounded to the nearest whole number, from 0 to `span`; others are
+/// drawn again. With q = exp(-1 / scale), k or more come with probability (q^(k - 1/2) - q^(span + 1/2)) / (1 - q^(span +
+/// 1/2)), of which the mean is the sum over k from 1 to `span`.
+fn cut_off(scale: f64, span: f64) -> f64 {
+    let rest = libm::exp(-(span + 0.5) / scale);
+    let all = -libm::expm1(-(span + 0.5) / scale);
+    let sum = libm::exp(-0.5 / scale) * libm::expm1(-span / scale) / libm::expm1(-1.0 / scale);
+    (sum - span * rest) / all
 }
 
 /// [`Sizes`] being drawn.
@@ -182,9 +225,8 @@ impl Drawer {
                 }
                 unreachable!("a number below the sum of weights is in a bin")
             }
-            &Sizes::Exponential { min, mean, max } => loop {
-                let size =
-                    f64::from(min) + (mean - f64::from(min)) * random::exponential(&mut self.random) + 0.5;
+            &Sizes::Exponential { min, scale, max, .. } => loop {
+                let size = f64::from(min) + scale * random::exponential(&mut self.random) + 0.5;
                 if size < f64::from(max) + 1.0 {
                     return size as u32;
                 }
@@ -238,10 +280,32 @@ mod tests {
 
     #[test]
     fn an_exponential_has_its_mean_and_its_limits() {
-        let list = draw(Sizes::Exponential { min: 20, mean: 471.0, max: 7_065 });
+        let list = draw(Sizes::exponential(20, 471.0, 7_065).unwrap());
         let (mean, deviation) = moments(&list);
         assert!((mean - 471.0).abs() < 3.0 && (deviation - 451.0).abs() < 4.0, "{mean} {deviation}");
         assert!(list.iter().all(|size| (20..=7_065).contains(size)));
+    }
+
+    #[test]
+    fn an_exponential_that_is_cut_off_has_the_mean_that_was_asked_for() {
+        for (min, asked, max) in
+            [(0, 600.0, 1_460), (40, 700.0, 1_500), (0, 1.0, 9), (64, 70.5, 80), (0, 256.0, 1_460)]
+        {
+            let list = draw(Sizes::exponential(min, asked, max).unwrap());
+            let (mean, deviation) = moments(&list);
+            let error = 5.0 * deviation / (list.len() as f64).sqrt();
+            assert!((mean - asked).abs() < error, "{min} {asked} {max}: {mean} +- {error}");
+            assert!(list.iter().all(|size| (min..=max).contains(size)));
+        }
+        // By a sum over all sizes: mean 1000, from 0 to 1460.
+        let weight = |k: u32| {
+            let [from, to] = [f64::from(k) - 0.5, f64::from(k) + 0.5].map(|x| (-x.max(0.0) / 1_000.0).exp());
+            from - to
+        };
+        let all: f64 = (0..=1_460).map(weight).sum();
+        let mean = (0..=1_460).map(|k| f64::from(k) * weight(k)).sum::<f64>() / all;
+        let [came, limit] = Sizes::exponential(0, 1_000.0, 1_460).unwrap_err();
+        assert!((came - mean).abs() < 1e-6 && (limit - 730.25).abs() < 0.01, "{came} {mean} {limit}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_sim::{Arrivals, Scenario, Stream, read_trace};
+use forebay_sim::{Arrivals, Options, Scenario, Stream, read_trace, run};
 use forebay_time::Time;
 
 fn file(directory: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
@@ -204,4 +204,27 @@ fn a_rate_takes_the_place_of_the_trace_s_times() {
     assert_eq!(times, [0, 1_120_000, 1_920_000]);
     let scenario = Scenario::load(&path, &["traffic.packets=2".to_owned()]).unwrap();
     assert_eq!(Stream::new(&scenario.traffic, 1).map(|one| one.at).last(), Some(Time(1_000_000_000_000)));
+}
+
+#[test]
+fn an_exponential_with_a_maximum_offers_the_rate_that_was_asked_for() {
+    let text = |mean: u32, arrivals: &str| {
+        format!(
+            "model = \"host\"\n[traffic]\nsource = \"exponential\"\nmean = {mean}\nmax = 1460\noverhead = 0\n\
+             packets = 200_000\nrate = \"100 Mbit/s\"\narrivals = \"{arrivals}\"\n{}\n[[processor]]\nkind = \"cpu\"\n\
+             init = \"0 s\"\nblock = \"1 ns\"\n",
+            if arrivals == "gaps" { "gaps = [[\"1 us\", \"9 us\", 1]]" } else { "" }
+        )
+    };
+    for arrivals in ["back-to-back", "poisson", "gaps"] {
+        let scenario = Scenario::parse(&text(600, arrivals), "expo.toml", &[], Path::new(".")).unwrap();
+        let figures = run(&scenario, Options::default()).unwrap().figures;
+        let bytes: u64 = figures.processors.iter().map(|one| one.bytes).sum();
+        let mean = bytes as f64 / figures.packets as f64;
+        assert!((mean - 600.0).abs() < 5.0, "{arrivals}: {mean}");
+        assert!((figures.throughput_bps / 1e8 - 1.0).abs() < 0.01, "{arrivals}: {}", figures.throughput_bps);
+    }
+    let errors = Scenario::parse(&text(1_000, "poisson"), "expo.toml", &[], Path::new(".")).unwrap_err();
+    let said = errors.findings()[0].to_string();
+    assert!(said.contains("a mean of 1000") && said.contains("leaves 558.5"), "{said}");
 }
