@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
+Times = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.float64]
 Bins = list[tuple[int, int]]
 
@@ -29,7 +30,7 @@ def size_bins(sizes: Integers, limit: int) -> tuple[Bins, Integers]:
     return _bins(sizes, limit, lambda values: values / mean + 2.0 * np.log(values + 20.0))
 
 
-def gap_bins(gaps: Integers, limit: int) -> tuple[Bins, Integers]:
+def gap_bins(gaps: Times, limit: int) -> tuple[Bins, Integers]:
     """Bins of gaps, and the number of the bin of each gap.
 
     Parameters
@@ -43,7 +44,7 @@ def gap_bins(gaps: Integers, limit: int) -> tuple[Bins, Integers]:
     return _bins(gaps, limit, lambda values: np.log(values + 1000.0))
 
 
-def _bins(values: Integers, limit: int, scale: Callable[[Integers], Numbers]) -> tuple[Bins, Integers]:
+def _bins(values: Integers | Times, limit: int, scale: Callable[[Any], Numbers]) -> tuple[Bins, Integers]:
     """Ranges in which values are taken as equally likely, and the number of the range of each value.
 
     The range with most to gain is divided first, where the sum of packets by length of both parts is least: a
@@ -120,7 +121,7 @@ def sa_run_length(sas: Integers) -> float:
 
 def keys_of(
     sizes: Integers,
-    times_ps: Integers | None,
+    times_ps: Times | None,
     sas: Integers | None,
     *,
     order: str,

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
+from forebay.errors import Interrupted
+
 __all__ = ["Progress", "Watch"]
 
 Watch = Callable[[int, int], "bool | None"]
@@ -54,3 +56,5 @@ class Progress:
         if self._shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+        if kind is not None and issubclass(kind, KeyboardInterrupt) and not issubclass(kind, Interrupted):
+            raise Interrupted(f"interrupted while {self._what}") from error

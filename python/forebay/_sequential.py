@@ -40,21 +40,24 @@ def simulate_until(
     runs: list[Run] = []
     values: list[float] = []
     with Progress(progress, "simulating") as watch:
-        while len(runs) < until.most:
-            count = min(max(at_once, until.least - len(runs)), until.most - len(runs))
-            ran, interrupted = scenario._native().replicate(
-                first + len(runs), count, at_once, packets, policy, None
-            )
-            for one in ran:
-                runs.append(Run(scenario, one))
-                values.append(runs[-1][figure])
-                if until.enough(values):
-                    return Replications(scenario, runs)
-            if interrupted:
-                partial = Replications(scenario, runs)
-                raise Interrupted(
-                    f"interrupted after {len(runs)} runs; the estimate is not narrow enough", partial
+        try:
+            while len(runs) < until.most:
+                count = min(max(at_once, until.least - len(runs)), until.most - len(runs))
+                ran, interrupted = scenario._native().replicate(
+                    first + len(runs), count, at_once, packets, policy, None
                 )
-            if watch is not None and watch(len(runs), until.most) is False:
-                break
-    return Replications(scenario, runs)
+                for one in ran:
+                    runs.append(Run(scenario, one))
+                    values.append(runs[-1][figure])
+                    if until.enough(values):
+                        return Replications(scenario, runs, until, until.converged(values))
+                if interrupted:
+                    raise KeyboardInterrupt
+                if watch is not None and watch(len(runs), until.most) is False:
+                    break
+        except KeyboardInterrupt:
+            # Of short runs, an interrupt comes between two calls as often as in one.
+            partial = Replications(scenario, runs[: len(values)], until, False)
+            message = f"interrupted after {len(values)} runs; the estimate is not narrow enough"
+            raise Interrupted(message, partial) from None
+    return Replications(scenario, runs, until, False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from forebay import _forebay
 from forebay.errors import FigureError
-from forebay.stats import Estimate
+from forebay.stats import Estimate, Until, estimate
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -163,11 +163,26 @@ def _headline(run: Run) -> str:
 
 
 class Replications(Sequence[Run]):
-    """Runs of one scenario with the seeds s, s + 1, ..., in that order."""
+    """Runs of one scenario with the seeds s, s + 1, ..., in that order.
 
-    def __init__(self, scenario: Scenario, runs: Sequence[Run]) -> None:
+    Attributes
+    ----------
+    scenario : Scenario
+        The scenario.
+    until : Until or None
+        What decided on the number of runs, if it was not given.
+    converged : bool or None
+        Whether the interval of `until` is narrow enough; False if its maximum number of runs or an interrupt ended
+        it before; None without `until`.
+    """
+
+    def __init__(
+        self, scenario: Scenario, runs: Sequence[Run], until: Until | None = None, converged: bool | None = None
+    ) -> None:
         self.scenario = scenario
         self._runs = tuple(runs)
+        self.until = until
+        self.converged = converged
 
     @overload
     def __getitem__(self, at: int) -> Run: ...
@@ -190,14 +205,18 @@ class Replications(Sequence[Run]):
         """The figure at a path, of each run."""
         return [run[path] for run in self._runs]
 
-    def estimate(self, path: str) -> Estimate:
-        """Mean and 95 % confidence interval of the figure at a path."""
-        values = self.values(path)
-        return Estimate(*_forebay.estimate(values), 0.95, len(values))
+    @property
+    def confidence(self) -> float:
+        """The confidence of intervals: that of `until`, and 0.95 without it."""
+        return 0.95 if self.until is None else self.until.confidence
+
+    def estimate(self, path: str, confidence: float | None = None) -> Estimate:
+        """Mean and confidence interval of the figure at a path."""
+        return estimate(self.values(path), self.confidence if confidence is None else confidence)
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """Mean and 95 % confidence interval of every figure."""
+        """Mean and confidence interval of every figure."""
         return {path: self.estimate(path) for path in (self._runs[0].keys() if self._runs else [])}
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -207,7 +226,10 @@ class Replications(Sequence[Run]):
         return pandas.DataFrame([{"seed": run.seed, **run.flat()} for run in self._runs])
 
     def __repr__(self) -> str:
-        return f"<forebay.Replications: {len(self)} runs of {self.scenario.name}>"
+        return f"<forebay.Replications: {len(self)} runs of {self.scenario.name}{self._state()}>"
+
+    def _state(self) -> str:
+        return f"; {self.until}: not converged" if self.converged is False else ""
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -217,7 +239,8 @@ class Replications(Sequence[Run]):
             f"<td>&plusmn; {escape(_forebay.digits(one.half_width))}</td></tr>"
             for path, one in self.estimates.items()
         )
-        head = f"{len(self)} runs of {escape(self.scenario.name)}, mean and 95 % confidence interval"
+        head = f"{len(self)} runs of {escape(self.scenario.name)}, mean and {100 * self.confidence:g} % confidence interval"
+        head += escape(self._state())
         return f"<details open><summary>{head}</summary><table><tbody>{rows}</tbody></table></details>"
 
 

@@ -149,6 +149,8 @@ class Until:
     def __post_init__(self) -> None:
         if not 0 < self.relative < math.inf:
             raise ValueError(f"expected a relative half width above 0, found {self.relative}")
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"expected 0 < confidence < 1, found {self.confidence}")
         if not 2 <= self.least <= self.most:
             raise ValueError(f"expected 2 <= least <= most, found {self.least} and {self.most}")
 
@@ -166,8 +168,12 @@ class Until:
         return len(values) >= self.least and (len(values) >= self.most or self.converged(values))
 
     def converged(self, values: Sequence[float]) -> bool:
-        """Return whether the interval of these values is narrow enough."""
-        return estimate(values, self.confidence).relative <= self.relative
+        """Return whether the interval of these values is narrow enough.
+
+        A figure that is 0 in every run, such as a rare loss that was not seen yet, has no relative half width.
+        """
+        found = estimate(values, self.confidence)
+        return found.mean != 0 and found.relative <= self.relative
 
     def __str__(self) -> str:
         of = f" of {self.figure}" if self.figure else ""

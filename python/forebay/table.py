@@ -45,6 +45,7 @@ class Table(Sequence[dict[str, Any]]):
         self._numbers = sorted(lines)
         self._parts = parts
         self._cached: list[dict[str, Any]] | None = None
+        self._columns: dict[str, None] | None = None
         self.keys = plan.keys
         self.version = plan.version
         self.path = None if parts is None else str(parts.directory)
@@ -57,7 +58,8 @@ class Table(Sequence[dict[str, Any]]):
     def __getitem__(self, at: Any) -> Any:
         """Row `at`, or the column of a parameter or figure as a list: ``table["cpu.load"]``."""
         if isinstance(at, str):
-            return [one.get(self.name(at)) for one in self.rows]
+            column = self.name(at)
+            return [one.get(column) for one in self.rows]
         return self.rows[at]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -88,7 +90,9 @@ class Table(Sequence[dict[str, Any]]):
         FigureError
             If there is no such column; the message names those that there are.
         """
-        known = dict.fromkeys(key for one in self.rows for key in one)
+        if self._columns is None:
+            self._columns = dict.fromkeys(key for one in self.rows for key in one)
+        known = self._columns
         for column in (name, path(name)):
             if column in known:
                 return column

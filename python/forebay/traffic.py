@@ -24,6 +24,10 @@ Order = Literal["sa", "traffic", "none"]
 # Keys of [traffic] that a fitted generator leaves as they are.
 _KEPT = ("overhead", "packets", "suites", "warm_up")
 _PS = 1e-12
+_PS_OF = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12, "m": 60 * 10**12, "h": 3600 * 10**12}
+_PS_OF["D"] = 24 * _PS_OF["h"]
+# The largest size that a scenario takes.
+_SIZE_MAX = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,7 @@ class Trace:
     """
 
     sizes: npt.NDArray[np.int64]
-    times_ps: npt.NDArray[np.int64] | None = None
+    times_ps: npt.NDArray[np.uint64] | None = None
     sas: npt.NDArray[np.int64] | None = None
     name: str = "trace"
     skipped: int = 0
@@ -99,7 +103,8 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
     np = _numpy()
     table, skipped = _forebay.read_trace(os.fspath(path))
     columns = _arrays(table)
-    whole = {name: values.astype(np.int64) for name, values in columns.items()}
+    # Times of up to 213 days are beyond 64 bits with a sign.
+    whole = {name: values.astype(np.uint64 if name == "time_ps" else np.int64) for name, values in columns.items()}
     return Trace(whole["size"], whole.get("time_ps"), whole.get("sa"), os.fspath(path), skipped)
 
 
@@ -170,7 +175,7 @@ class Traffic:
         host = {"model": "host", "traffic": {**keys, "packets": count, "overhead": 0}, "processor": [card]}
         run = Scenario(host).simulate(seed=seed, packets=True, progress=False)
         columns = run.packets.to_numpy()
-        times = columns["arrived_ps"].astype(np.int64) if "arrivals" in self.keys else None
+        times = columns["arrived_ps"].astype(np.uint64) if "arrivals" in self.keys else None
         sas = columns["sa"].astype(np.int64) if "sa_weights" in self.keys else None
         return Trace(columns["bytes"].astype(np.int64), times, sas, "fitted generator")
 
@@ -284,7 +289,8 @@ def fit(
     ----------
     source : str, os.PathLike, Trace, or mapping of columns
         A file as :func:`read_trace` takes it; or a table (a DataFrame, or a dictionary of arrays) with the
-        column ``size`` (bytes) and optionally ``time`` (s) and ``sa``.
+        column ``size`` (bytes) and optionally ``time`` (seconds, or timestamps or durations of numpy, pandas or
+        polars) and ``sa``.
     order : {"sa", "traffic", "none"}, optional
         On what the size of a packet depends: the preceding packet of the same SA, that of all traffic, or
         nothing. By default ``"sa"`` for a trace of several SAs, and ``"traffic"`` otherwise.
@@ -335,17 +341,78 @@ def _of_table(table: Any) -> Trace:
     if "size" not in names:
         hint = "rename the column with the sizes in bytes"
         raise Error(f"the table has no column `size`, only {', '.join(map(str, names))}", hint=hint)
-    sizes = np.asarray(table["size"]).astype(np.int64)
+    sizes = _sizes(table["size"])
     order = np.arange(len(sizes))
     times = None
-    if "time" in names:
-        seconds = np.asarray(table["time"], dtype=np.float64)
-        order = np.argsort(seconds, kind="stable")
-        times = np.round((seconds[order] - seconds[order[0]]) / _PS).astype(np.int64)
+    if "time" in names and len(sizes):
+        order, times = _times(table["time"])
     sas = None
     if "sa" in names:
+        _complete("sa", table["sa"])
         sas = np.unique(np.asarray(table["sa"])[order], return_inverse=True)[1].astype(np.int64)
     return Trace(sizes[order], times, sas, "table")
+
+
+def _complete(column: str, values: Any) -> None:
+    """Refuse a column with a missing value: NaN, None, NaT."""
+    np = _numpy()
+    found = np.asarray(values)
+    if found.dtype.kind in "biuSU":
+        return
+    rows = np.flatnonzero(np.isnan(found)) if found.dtype.kind == "f" else range(len(found))
+    for row in rows:
+        # NaN, NaT and pandas.NA, whose comparison has no truth value.
+        if (value := found[row]) is None or str(value) in ("nan", "NaT", "<NA>"):
+            raise Error(f"row {row} of column `{column}`: found {value}, expected a value")
+
+
+def _sizes(values: Any) -> Any:
+    """Sizes in bytes, as a scenario takes them."""
+    np = _numpy()
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise Error(f"column `size`: {error}", hint="give whole numbers of bytes") from None
+    wrong = np.flatnonzero(~((found >= 0) & (found <= _SIZE_MAX) & (found == np.floor(found))))
+    if len(wrong):
+        row = int(wrong[0])
+        raise Error(f"row {row} of column `size`: found {found[row]:g}, expected a whole number of bytes from 0 on")
+    return found.astype(np.int64)
+
+
+def _times(values: Any) -> tuple[Any, Any]:
+    """The order of the packets, and picoseconds since the first one, of seconds, timestamps or durations."""
+    np = _numpy()
+    found = np.asarray(values)
+    if found.dtype.kind not in "mM":
+        _complete("time", found)
+        if hasattr(found[0], "total_seconds") or hasattr(found[0], "timestamp"):
+            # Timestamps may be of a zone: only differences count.
+            found = np.array([one - found[0] for one in found], "timedelta64[ns]")
+    if found.dtype.kind in "mM":
+        missing = np.flatnonzero(np.isnat(found))
+        ticks = found.astype(np.int64)
+        unit, steps = np.datetime_data(found.dtype)
+        if unit not in _PS_OF:
+            raise Error(f"column `time` is in the unit `{unit}`", hint="give seconds, or a unit from days to picoseconds")
+        scale: int = steps * _PS_OF[unit]
+    else:
+        try:
+            ticks = found.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            hint = "give seconds as numbers, or timestamps or durations"
+            raise Error(f"column `time`: {error}", hint=hint) from None
+        missing, scale = np.flatnonzero(~np.isfinite(ticks)), 10**12
+    if len(missing):
+        row = int(missing[0])
+        raise Error(f"row {row} of column `time`: found {found[row]}, expected a time")
+    order = np.argsort(ticks, kind="stable")
+    since = ticks[order] - ticks[order[0]]
+    if int(since[-1]) * scale >= 2**64:
+        raise Error("the times of the table are further apart than 213 days", hint="divide the trace")
+    if since.dtype.kind == "f":
+        return order, np.round(since / _PS).astype(np.uint64)
+    return order, since.astype(np.uint64) * np.uint64(scale)
 
 
 def _arrays(table: _forebay.Table) -> dict[str, Any]:

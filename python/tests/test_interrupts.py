@@ -48,6 +48,39 @@ except KeyboardInterrupt as interrupt:
     print("kept", len(runs) > 0, all(run["packets"] == 2000 for run in runs))
 """
 
+UNTIL = """
+# Of batches that are shorter than any interval between two looks at signals.
+short = host.set("traffic.packets", 20)
+def begun(done, whole):
+    if not told:
+        told.append(done)
+        print("runs", flush=True)
+try:
+    short.simulate(replications=fb.Until(relative=1e-12, most=100_000_000), progress=begun)
+except KeyboardInterrupt as interrupt:
+    runs = interrupt.partial
+    print("kept", type(interrupt).__name__, len(runs) > 0, runs.converged)
+"""
+
+WITHOUT_RESULT = """
+import os, threading, time
+stages = [{"name": name, "time": "30 us", "buffer": 14} for name in "abcde"]
+chain = fb.Scenario({"model": "pipeline", "service": "exponential", "overflow": "block",
+                     "arrivals": {"mean": "40 us"}, "stage": stages})
+drop = chain.set("overflow", "drop").set("duration", "20 s")
+print("runs", flush=True)
+try:
+    time.sleep(60)  # until the first signal, which is of the test
+except KeyboardInterrupt:
+    pass
+for work in (chain.solve, lambda: fb.size_buffers(drop, 0.001), lambda: fb.highest_rate(host, latency=1e-3)):
+    try:
+        threading.Timer(0.3, os.kill, [os.getpid(), 2]).start()
+        work()
+    except KeyboardInterrupt as interrupt:
+        print(type(interrupt).__name__)
+"""
+
 
 def interrupted(script: str, host_file: Path) -> tuple[list[str], int]:
     """What a script says after it was interrupted in the midst of a run."""
@@ -73,6 +106,15 @@ def test_a_run_with_a_policy_ends(host_file: Path) -> None:
 
 def test_replications_keep_the_complete_runs(host_file: Path) -> None:
     assert interrupted(SEVERAL, host_file) == (["kept", "True", "True"], 0)
+
+
+def test_replications_until_keep_the_complete_runs(host_file: Path) -> None:
+    assert interrupted(UNTIL, host_file) == (["kept", "Interrupted", "True", "False"], 0)
+
+
+def test_work_without_a_partial_result_raises_the_same_class(host_file: Path) -> None:
+    said, code = interrupted(WITHOUT_RESULT, host_file)
+    assert (said[-3:], code) == (["Interrupted"] * 3, 0)
 
 
 def test_without_a_handler_the_process_ends(host_file: Path) -> None:

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+import forebay as fb
 from forebay import stats
 from forebay.stats import Until
 
@@ -114,3 +115,23 @@ def test_warm_up_of_a_series_that_never_settles_is_insufficient() -> None:
     assert not stats.warm_up([float(at < 900) + at / 1e6 for at in range(1000)]).sufficient
     with pytest.raises(ValueError, match="at least 50 observations"):
         stats.warm_up([1.0] * 49)
+
+
+def test_until_is_not_satisfied_by_a_figure_that_was_never_seen() -> None:
+    until = stats.Until(relative=0.1, least=3, most=10)
+    assert not until.converged([0.0, 0.0, 0.0]) and not until.enough([0.0, 0.0, 0.0])
+    assert until.converged([5.0, 5.0, 5.0])
+    with pytest.raises(ValueError, match="confidence"):
+        stats.Until(confidence=95)
+
+
+def test_replications_until_say_whether_they_converged_and_keep_their_confidence(host: fb.Scenario) -> None:
+    few = host.set("traffic.packets", 500)
+    runs = few.simulate(replications=fb.Until(relative=1e-9, most=6))
+    assert (len(runs), runs.converged) == (6, False) and "not converged" in repr(runs)
+    runs = few.simulate(replications=fb.Until(relative=0.5, confidence=0.99))
+    assert runs.converged is True and runs.estimate("throughput_bps").confidence == 0.99
+    assert all(one.confidence == 0.99 for one in runs.estimates.values())
+    values = runs.values("throughput_bps")
+    assert runs.estimate("throughput_bps") == stats.estimate(values, 0.99)
+    assert few.simulate(replications=2).converged is None

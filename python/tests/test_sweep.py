@@ -324,3 +324,11 @@ def test_a_policy_that_raises_ends_the_sweep_and_loses_no_point(
     done = [row["traffic.value"] for row in partial]
     # Of two workers one may be at an earlier point when the other's policy raises.
     assert done == [1000, 1001, 1002] if client != "local:2" else set(done) <= {1000, 1001, 1002}
+
+
+def test_a_column_is_looked_up_once(host: fb.Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = fb.sweep(host, {"traffic.packets": list(range(10, 60))})
+    calls: list[str] = []
+    name = fb.Table.name
+    monkeypatch.setattr(fb.Table, "name", lambda self, one: calls.append(one) or name(self, one))
+    assert len(table["throughput_bps"]) == 50 and calls == ["throughput_bps"]

@@ -179,3 +179,60 @@ def test_page_is_self_contained(tmp_path: pathlib.Path) -> None:
     text = path.read_text()
     assert "<svg" in text and "Goodness of fit" in text
     assert "<script" not in text and "src=" not in text and "<?xml" not in text
+
+
+def test_times_of_tables_are_read_in_their_units(tmp_path: pathlib.Path) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    np = pytest.importorskip("numpy")
+    since = {unit: pandas.to_timedelta([3_000_000, 3_000_010], unit="us").as_unit(unit) for unit in ("us", "ns")}
+    columns = {
+        "numbers": [3.0, 3.00001],
+        **{f"durations in {unit}": one for unit, one in since.items()},
+        **{f"timestamps in {unit}": pandas.Timestamp("2020-01-01") + one for unit, one in since.items()},
+        "timestamps of a zone": pandas.Timestamp("2020-01-01", tz="Europe/Berlin") + since["us"],
+        "datetime64": np.datetime64("2020-01-01") + np.array([0, 10], "timedelta64[us]"),
+        "timedelta64": np.array([0, 10], "timedelta64[us]"),
+        "objects": np.array(list(since["us"].to_pytimedelta()), object),
+    }
+    for name, column in columns.items():
+        fitted = fb.fit({"size": [100, 200], "time": column})
+        assert fitted.trace.times_ps is not None and fitted.trace.times_ps.tolist() == [0, 10**7], name
+    # The same from files, of both libraries that write them, in every unit that holds the time.
+    for unit in ("us", "ns"):
+        for name, column in (("duration", since[unit]), ("timestamp", pandas.Timestamp("2020-01-01") + since[unit])):
+            frame = pandas.DataFrame({"size": [100, 200], "time": column})
+            frame.to_parquet(tmp_path / "pandas.parquet")
+            polars.from_pandas(frame).write_parquet(tmp_path / "polars.parquet")
+            for file in ("pandas", "polars"):
+                times = fb.read_trace(tmp_path / f"{file}.parquet").times_ps
+                assert times is not None and times.tolist() == [0, 10**7], f"{file} {name} {unit}"
+    pandas.DataFrame({"size": [1, 2], "time": pandas.to_timedelta([0, 2], unit="s").as_unit("s")}).to_parquet(
+        tmp_path / "seconds.parquet"
+    )
+    times = fb.read_trace(tmp_path / "seconds.parquet").times_ps
+    assert times is not None and times.tolist() == [0, 2 * 10**12]
+
+
+def test_values_that_are_no_sizes_or_times_are_refused() -> None:
+    nan = float("nan")
+    for table, said in (
+        ({"size": [100, -200]}, "row 1 of column `size`: found -200"),
+        ({"size": [100, nan]}, "row 1 of column `size`: found nan"),
+        ({"size": [100, 2.5]}, "row 1 of column `size`: found 2.5"),
+        ({"size": ["a", "b"]}, "column `size`"),
+        ({"size": [1, 2], "time": [0.0, nan]}, "row 1 of column `time`: found nan"),
+        ({"size": [1, 2], "time": ["0 us", "1 us"]}, "column `time`"),
+        ({"size": [1, 2], "sa": ["a", None]}, "row 1 of column `sa`: found None"),
+        ({"size": [1, 2], "time": [0.0, 2e7]}, "213 days"),
+    ):
+        with pytest.raises(fb.Error, match=said):
+            fb.fit(table)
+
+
+def test_trace_of_more_than_106_days_has_no_negative_times(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "days.csv"
+    path.write_text("size,time\n100,0\n100,10800000\n100,10800001\n")
+    trace = fb.read_trace(path)
+    assert trace.times_s is not None and trace.times_s.tolist() == [0, 10_800_000, 10_800_001]
+    assert trace.gaps_s is not None and (trace.gaps_s > 0).all()
+    assert fb.fit(path).keys["packet_rate"] == pytest.approx(2 / 10_800_001)

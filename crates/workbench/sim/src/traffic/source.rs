@@ -1,5 +1,7 @@
 //! Traces from files: CSV, the Internet Traffic Archive's text, captures, Parquet.
 
+#[cfg(feature = "parquet")]
+mod arrow;
 mod capture;
 #[cfg(feature = "parquet")]
 mod table;

@@ -10,12 +10,12 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::{COLUMNS, Fault, Names, SIZE_MAX};
+use super::{COLUMNS, Fault, Names, SIZE_MAX, arrow};
 use crate::scenario::ps_of;
 use crate::traffic::Trace;
 
-const HELP: &str = "a Parquet trace has the columns `size` (whole numbers of bytes) and, if it has them, `time` (seconds, or \
-timestamps), `sa` (numbers or names) and `class` (0 to 255), none of them nested or null";
+const HELP: &str = "a Parquet trace has the columns `size` (whole numbers of bytes) and, if it has them, `time` (seconds, \
+timestamps or durations), `sa` (numbers or names) and `class` (0 to 255), none of them nested or null";
 /// Records that are read at once.
 const BATCH: usize = 1 << 16;
 
@@ -92,16 +92,21 @@ fn stamps(
     at: usize,
     descriptor: &ColumnDescriptor,
 ) -> Result<Vec<u128>, Fault> {
-    let unit = match descriptor.logical_type_ref() {
-        Some(LogicalType::Timestamp(stamp)) => match stamp.unit {
-            TimeUnit::MILLIS => 1_000,
-            TimeUnit::MICROS => 1_000_000,
-            TimeUnit::NANOS => 1_000_000_000,
-        },
-        _ => 1,
+    let per_second = |unit| match unit {
+        TimeUnit::MILLIS => 1_000,
+        TimeUnit::MICROS => 1_000_000,
+        TimeUnit::NANOS => 1_000_000_000,
     };
-    let wrong =
-        |row, found: String| of_row(row, "time", found, "seconds from 0 on, or a timestamp since 1970");
+    let unit = match descriptor.logical_type_ref() {
+        Some(LogicalType::Timestamp(stamp)) => per_second(stamp.unit),
+        Some(LogicalType::Time(time)) => per_second(time.unit),
+        Some(LogicalType::Integer(_)) => 1,
+        None => arrow::duration(reader.metadata().file_metadata(), COLUMNS[1]).unwrap_or(1),
+        Some(_) => return Err(of_type("time", "another", "seconds, timestamps or durations")),
+    };
+    let wrong = |row, found: String| {
+        of_row(row, "time", found, "seconds from 0 on, a timestamp since 1970, or a duration from 0 on")
+    };
     match column(reader, at)? {
         Values::Whole(list) => {
             let ps = |(row, &stamp): (usize, &i64)| {
