@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from forebay import _points, cluster
+from forebay import _points, _toml, cluster
 from forebay._parts import path
 from forebay._progress import Progress
 from forebay.errors import FigureError, Interrupted, RunError
@@ -127,7 +130,8 @@ def search(
         Paths of the figures; together at least one. With several the result has a Pareto front. The values of
         a mapping are the paths, its keys are words for the reader and not used.
     trials : int, default 100
-        Number of trials, those that the storage has included.
+        Number of trials, those that the storage has included. No design is tried twice, since it would have the
+        same figures: a search ends before if `space` has no other designs.
     replications : int, str or Until
         Runs of each trial, as for `forebay.sweep`; the objective is their mean.
     policy : Placement, str or None
@@ -166,8 +170,7 @@ def search(
     """
     optuna = _optuna()
     objectives = _objectives(minimise, maximise)
-    for key, values in space.items():
-        _check(key, values)
+    space = {key: _values(key, values) for key, values in space.items()}
     # Validated before the first trial: the scenario, and each limit and choice.
     corners = {
         key: [values[0], values[1]] if isinstance(values, tuple) else list(values)
@@ -190,13 +193,12 @@ def search(
 
     # One cluster for all batches.
     with parallel(model, client) as connected, Progress(progress, "search") as show:
-        while (rest := trials - _complete(study, optuna)) > 0:
-            asked = _ask(study, space, min(batch, rest), batch, seed, optuna)
+        while asked := _ask(study, space, trials, batch, seed, optuna):
             points = _points.plan(scenario, [params for _, params in asked], replications, policy)
             try:
                 table = collect(points, client=connected, progress=False)
-            except Interrupted as caught:
-                _tell(study, asked, objectives, caught.partial)
+            except KeyboardInterrupt as caught:
+                _tell(study, asked, objectives, getattr(caught, "partial", None))
                 raise interrupted() from None
             except Exception as error:
                 _tell(study, asked, objectives, getattr(error, "partial", None))
@@ -225,7 +227,9 @@ def _objectives(minimise: Objective, maximise: Objective) -> dict[str, str]:
             if isinstance(given, str)
             else list(given.values() if isinstance(given, Mapping) else given)
         )
-        found |= {path: direction for path in paths}
+        for path in paths:
+            if found.setdefault(path, direction) != direction:
+                raise ValueError(f"{path}: expected one of minimise= and maximise=, found both")
     if not found:
         raise ValueError(
             'expected minimise= or maximise= with the path of a figure, such as "throughput_bps"'
@@ -233,13 +237,15 @@ def _objectives(minimise: Objective, maximise: Objective) -> dict[str, str]:
     return found
 
 
-def _check(key: str, values: Any) -> None:
+def _values(key: str, values: Any) -> Any:
+    """A range or a list of choices, with numbers of Python in place of those of numpy."""
     if isinstance(values, tuple):
-        numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values[:2])
-        if len(values) in (2, 3) and numbers and values[0] < values[1] and values[2:] in ((), ("log",)):
-            return
+        plain: Any = tuple(_toml.plain(one) for one in values)
+        numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in plain[:2])
+        if len(plain) in (2, 3) and numbers and plain[0] < plain[1] and plain[2:] in ((), ("log",)):
+            return plain
     elif isinstance(values, list) and values:
-        return
+        return [_toml.plain(one) for one in values]
     raise ValueError(
         f'{key}: expected (low, high), (low, high, "log") or a list of choices, found {values!r}'
     )
@@ -259,37 +265,101 @@ def _identify(study: Any, plan: _points.Plan, space: Mapping[str, Any], objectiv
             )
 
 
-def _complete(study: Any, optuna: Any) -> int:
-    return len(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,)))
+Design = dict[str, Any]
 
 
 def _ask(
-    study: Any, space: Mapping[str, Any], count: int, batch: int, seed: int, optuna: Any
-) -> list[tuple[int, dict[str, Any]]]:
-    """The next trials: first those that an interrupt has left without a result, then new ones."""
-    running = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
-    asked = [(one.number, dict(one.params)) for one in running if set(one.params) == set(space)]
-    if asked:
-        # Their batch is completed first, so that the next one knows what it would know without the interrupt.
-        return asked
-    for _ in range(count):
-        # Trials of one batch must not depend on which of the others came first.
-        number = len(study.get_trials(deepcopy=False))
-        study.sampler = optuna.samplers.TPESampler(
-            seed=(seed * 1_000_003 + number) % 2**32, constant_liar=batch > 1, multivariate=False
+    study: Any, space: Mapping[str, Any], trials: int, batch: int, seed: int, optuna: Any
+) -> list[tuple[int, Design]]:
+    """The trials of the next batch without a result, none if the search is at its end.
+
+    A batch is proposed from the results of those before it and from its own proposals. So that a search that was
+    killed anywhere goes on as if it had not been, its batch is proposed in full before any of it runs, a trial is
+    stored with all its parameters at once, and the batch is completed before the next one is proposed.
+    """
+    known = study.get_trials(deepcopy=False)
+    running = [one for one in known if one.state == optuna.trial.TrialState.RUNNING]
+    # The batch of the first trial without a result; trials have consecutive numbers.
+    number = running[0].number if running else len(known)
+    begin = number - number % batch
+    told = sum(one.number >= begin for one in known) > sum(one.number >= begin for one in running)
+    # A batch of which something was told was proposed in full, or was the last of a search of fewer trials.
+    end = len(known) if told and running else min(begin + batch, trials)
+    while len(known) < end:
+        design = _propose(study, space, known, batch > 1, seed, optuna)
+        if design is None:
+            break
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=optuna.trial.TrialState.RUNNING,
+                params=design,
+                distributions={key: _distribution(values, optuna) for key, values in space.items()},
+            )
         )
-        trial = study.ask()
-        asked.append((trial.number, {key: _suggest(trial, key, values) for key, values in space.items()}))
-    return asked
+        known = study.get_trials(deepcopy=False)
+    running = [one for one in known if one.state == optuna.trial.TrialState.RUNNING]
+    return [(one.number, dict(one.params)) for one in running]
 
 
-def _suggest(trial: Any, key: str, values: Any) -> Any:
+# Proposals of the estimator that may be designs that were tried, before one is drawn at random.
+_PROPOSALS = 16
+# Designs of a space that are listed to find those that were not tried.
+_LISTED = 100_000
+
+
+def _propose(
+    study: Any, space: Mapping[str, Any], known: Sequence[Any], liar: bool, seed: int, optuna: Any
+) -> Design | None:
+    """A design that was not tried; None if all were. It depends on the seed and on the trials before it only."""
+    tried = [dict(one.params) for one in known]
+    number = len(known)
+    blank = optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING)
+    blank.number = number
+    for attempt in range(_PROPOSALS):
+        sampler = optuna.samplers.TPESampler(
+            seed=(seed * 1_000_003 + number + attempt * 7_919_003) % 2**32, constant_liar=liar, multivariate=False
+        )
+        design = {
+            key: sampler.sample_independent(study, blank, key, _distribution(values, optuna))
+            for key, values in space.items()
+        }
+        if design not in tried:
+            return design
+    drawn = random.Random(f"{seed} {number}")
+    choices = [_choices(values) for values in space.values()]
+    if all(one is not None for one in choices) and math.prod(len(one or ()) for one in choices) <= _LISTED:
+        listed = (dict(zip(space, one)) for one in itertools.product(*(one or () for one in choices)))
+        rest = [one for one in listed if one not in tried]
+        return drawn.choice(rest) if rest else None
+    while (design := {key: _drawn(drawn, values) for key, values in space.items()}) in tried:
+        pass
+    return design
+
+
+def _choices(values: Any) -> Sequence[Any] | None:
+    """All values of a key, if they can be counted."""
     if isinstance(values, list):
-        return trial.suggest_categorical(key, values)
+        return values
+    return range(values[0], values[1] + 1) if _is_whole(values) else None
+
+
+def _drawn(drawn: random.Random, values: Any) -> Any:
+    choices = _choices(values)
+    return drawn.uniform(values[0], values[1]) if choices is None else drawn.choice(choices)
+
+
+def _is_whole(values: Any) -> bool:
+    return isinstance(values[0], int) and isinstance(values[1], int)
+
+
+def _distribution(values: Any, optuna: Any) -> Any:
+    of = optuna.distributions
+    if isinstance(values, list):
+        return of.CategoricalDistribution(values)
     low, high, log = values[0], values[1], values[2:] == ("log",)
-    if isinstance(low, int) and isinstance(high, int):
-        return trial.suggest_int(key, low, high, log=log)
-    return trial.suggest_float(key, float(low), float(high), log=log)
+    if _is_whole(values):
+        return of.IntDistribution(low, high, log=log)
+    return of.FloatDistribution(float(low), float(high), log=log)
 
 
 def _tell(

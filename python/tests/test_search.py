@@ -1,5 +1,7 @@
 """Searches: repeatable, resumable, the same on a cluster."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,11 +21,12 @@ def host() -> fb.Scenario:
 
 def test_a_search_finds_what_a_sweep_would(host: fb.Scenario) -> None:
     found = fb.search(host, {"processor.card.count": (1, 8)}, maximise="throughput_bps", trials=16)
-    assert len(found) == 16
+    # There are eight designs, none of which is tried twice.
+    assert sorted(row["processor.card.count"] for row in found.rows) == list(range(1, 9))
     swept = fb.sweep(host, {"processor.card.count": list(range(1, 9))})
     assert found.best["throughput_bps"] == max(swept["throughput_bps"])
     assert found.best_scenario.simulate()["throughput_bps"] == found.best["throughput_bps"]
-    assert "16 trials" in repr(found)
+    assert "8 trials" in repr(found)
 
 
 def test_the_same_seed_gives_the_same_trials_and_another_others(host: fb.Scenario) -> None:
@@ -85,3 +88,59 @@ def test_bad_spaces_and_objectives_are_errors(host: fb.Scenario) -> None:
         fb.search(host, {"bus.width": [4]}, maximise="nothing", trials=1)
     with pytest.raises(fb.ScenarioError):
         fb.search(host, {"bus.width": (0, 4)}, maximise="throughput_bps", trials=1)
+
+
+KILLED = """
+import os, sys
+import forebay as fb
+import optuna
+from optuna.storages import RDBStorage
+left = int(sys.argv[3])
+def dying(name):
+    call = getattr(RDBStorage, name)
+    def counted(*arguments, **options):
+        global left
+        left -= 1
+        if left < 0:
+            os._exit(9)
+        return call(*arguments, **options)
+    setattr(RDBStorage, name, counted)
+for name in ("_create_new_trial", "set_trial_param", "set_trial_state_values"):
+    dying(name)
+host = fb.Scenario.parse(open(sys.argv[1]).read())
+space = {"processor.cpu.alpha": (1.0, 100.0, "log"), "processor.card.count": (1, 4), "bus.width": [4, 8]}
+fb.search(host, space, minimise="total_latency.p99_s", trials=10, batch=4, storage=sys.argv[2])
+"""
+
+
+def test_a_search_that_is_killed_anywhere_and_resumed_is_one_that_was_not(
+    host: fb.Scenario, tmp_path: Path
+) -> None:
+    options = {"minimise": "total_latency.p99_s", "trials": 10, "batch": 4}
+    whole = fb.search(host, SPACE, **options)
+    file = tmp_path / "host.toml"
+    file.write_text(HOST.replace("packets = 2000", "packets = 500"))
+    # A write to the storage is the place of a kill: with proposals and results of three batches there are 20.
+    for writes in (0, 1, 3, 4, 5, 7, 8, 10, 13, 17, 19):
+        storage = f"sqlite:///{tmp_path}/killed-{writes}.db"
+        line = [sys.executable, "-c", KILLED, str(file), storage, str(writes)]
+        assert subprocess.run(line, check=False).returncode == 9
+        assert fb.search(host, SPACE, storage=storage, **options).rows == whole.rows, writes
+
+
+def test_no_design_is_tried_twice(host: fb.Scenario) -> None:
+    space = {"processor.card.count": (1, 4), "bus.width": [4, 8], "scheduler.window": (1, 3)}
+    found = fb.search(host, space, maximise="throughput_bps", trials=20)
+    designs = [tuple(row[key] for key in space) for row in found.rows]
+    assert len(designs) == len(set(designs)) == 20
+    assert len(fb.search(host, space, maximise="throughput_bps", trials=40)) == 4 * 2 * 3
+
+
+def test_spaces_take_numbers_of_numpy_and_a_figure_has_one_direction(host: fb.Scenario) -> None:
+    np = pytest.importorskip("numpy")
+    space = {"processor.card.count": (np.int64(1), np.int64(4)), "bus.width": [np.int64(4), np.int32(8)]}
+    plain = {"processor.card.count": (1, 4), "bus.width": [4, 8]}
+    options = {"maximise": "throughput_bps", "trials": 5}
+    assert fb.search(host, space, **options).rows == fb.search(host, plain, **options).rows
+    with pytest.raises(ValueError, match="throughput_bps: expected one of minimise= and maximise="):
+        fb.search(host, plain, minimise="throughput_bps", maximise=["throughput_bps"])
