@@ -1,7 +1,9 @@
 """The folder of a sweep: a Parquet dataset that is written part by part, and what is made of it at the end.
 
-A part has the points of a range. It is written beside its place and renamed, so that a part that is there is
-whole; its name and metadata say which sweep and which points it has. A range that is there is not run again.
+A part has the points of a range. It is written beside its place, brought to the disk and renamed, so that a part
+that is there is whole; its name and metadata say which sweep and which points it has. A range that is there is not
+run again. One process at a time has the folder, by a lock that ends with it. What is no part of the sweep among
+the parts is removed, so that any reader of Parquet takes the dataset.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,8 @@ _NAME = re.compile(r"part-(\d{12})-(\d{12})-([0-9a-f]{8})\.parquet")
 # Points of a directory of parts, so that no directory grows without limit.
 _GROUP = 100_000
 _METADATA = b"forebay"
+# Points of a part that are taken over from a sweep with other values.
+_TAKEN = 10_000
 
 
 def row(plan: Plan, number: int, line: str) -> dict[str, Any]:
@@ -129,27 +133,65 @@ class Parts:
         self.plan = plan
         self.key = plan.key()
         self._ranges: dict[tuple[int, int], Path] = {}
-        self._open()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._lock: int | None = _lock(self.directory)
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let another process have the folder; what is there can still be read."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _open(self) -> None:
         manifest = self.directory / "manifest.json"
+        grown: dict[str, str] = {}
         if manifest.exists():
-            found = json.loads(manifest.read_text(encoding="utf-8")).get("key")
-            if found != self.key:
-                raise RunError(
-                    f"{self.directory} has another sweep: found {found or 'no key'}, expected {self.key}",
-                    hint="name another folder, or remove this one; a sweep is resumed by the same version, "
-                    "scenario, values, replications and policy",
-                )
-            self._find()
+            found = json.loads(manifest.read_text(encoding="utf-8"))
+            if found.get("key") != self.key:
+                if found.get("base") != self.plan.base():
+                    raise RunError(
+                        f"{self.directory} has another sweep: found {found.get('key') or 'no key'}, "
+                        f"expected {self.key}",
+                        hint="name another folder, or remove this one; a sweep is resumed by the same version, "
+                        "scenario, keys and policy",
+                    )
+                # Of other values, or of more replications: what is the same is taken over.
+                self._find(found["key"])
+                if found["replications"] == _replications(self.plan):
+                    grown = {_swept(line): line for _, line in self.lines()}
+                self._ranges.clear()
+                self._take_over(grown)
+                # From here on the parts of the other sweep are what is left over.
+                self._manifest()
+            self._find(self.key)
         self._manifest()
-        scenario = self.directory / "scenario.toml"
-        scenario.write_text(self.plan.scenario.text, encoding="utf-8")
+        _replace(self.directory / "scenario.toml", self.plan.scenario.text.encode())
 
-    def _find(self) -> None:
-        """Take the parts that are whole; what a crash has left half-written is removed."""
+    def _take_over(self, lines: dict[str, str]) -> None:
+        """Write the lines of another sweep of these keys that are points of this one."""
+        if not lines:
+            return
+        begin = 0
+        taken: list[str] = []
+        for number in range(self.plan.count + 1):
+            line = lines.get(_point(self.plan, number)) if number < self.plan.count else None
+            if line is not None and len(taken) < _TAKEN:
+                taken.append(line)
+                continue
+            if taken:
+                self.write(begin, number, encode(self.plan, self.key, begin, taken))
+            begin, taken = (number + 1, []) if line is None else (number, [line])
+
+    def _find(self, key: str) -> None:
+        """Take the parts of a sweep that are whole; anything else among them is removed."""
         import pyarrow.parquet
 
+        self._ranges.clear()
         end = 0
         for path in sorted(self.directory.glob("points/*/*")):
             match = _NAME.fullmatch(path.name)
@@ -161,15 +203,15 @@ class Parts:
             try:
                 about = json.loads(pyarrow.parquet.read_schema(path).metadata[_METADATA])
             except (OSError, KeyError, TypeError, ValueError):
+                # Of a crash of the machine: whatever reads the dataset would fail at it.
+                path.unlink(missing_ok=True)
                 continue
             # Ranges depend on how fast points are, so that those of two attempts may overlap.
-            if (
-                about["sweep"] == self.key
-                and (about["first"], about["last"]) == (first, last)
-                and first >= end
-            ):
+            if about["sweep"] == key and (about["first"], about["last"]) == (first, last) and first >= end:
                 self._ranges[first, last] = path
                 end = last
+            elif key == self.key:
+                path.unlink(missing_ok=True)
 
     @property
     def count(self) -> int:
@@ -190,10 +232,7 @@ class Parts:
         folder = self.directory / "points" / f"group={first // _GROUP:05}"
         folder.mkdir(parents=True, exist_ok=True)
         name = f"part-{first:012}-{last:012}-{self.key[:8]}.parquet"
-        beside = folder / f".{name}.{os.getpid()}"
-        with open(beside, "wb") as file:
-            file.write(part)
-        os.replace(beside, folder / name)
+        _replace(folder / name, part)
         self._ranges[first, last] = folder / name
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -221,10 +260,7 @@ class Parts:
 
     def finish(self) -> None:
         """Write ``points.jsonl`` from the parts that are there, and the manifest."""
-        beside = self.directory / f".points.jsonl.{os.getpid()}"
-        with open(beside, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for _, line in self.lines())
-        os.replace(beside, self.directory / "points.jsonl")
+        _replace(self.directory / "points.jsonl", (f"{line}\n".encode() for _, line in self.lines()))
         self._manifest()
 
     def _manifest(self) -> None:
@@ -235,6 +271,7 @@ class Parts:
             "schema": 1,
             "version": plan.version,
             "key": self.key,
+            "base": plan.base(),
             "scenario": plan.scenario.name,
             "set": list(plan.scenario.sets),
             "sweep": [f"{key}={','.join(_toml.setting(one) for one in values)}" for key, values in axes],
@@ -250,7 +287,48 @@ class Parts:
             "runs_wanted": None if runs is None else plan.count * runs,
             "complete": self.count == plan.count,
         }
-        self.directory.mkdir(parents=True, exist_ok=True)
-        beside = self.directory / f".manifest.json.{os.getpid()}"
-        beside.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        os.replace(beside, self.directory / "manifest.json")
+        _replace(self.directory / "manifest.json", (json.dumps(document, indent=2) + "\n").encode())
+
+
+def _swept(line: str) -> str:
+    """The values of a point, by its line."""
+    return json.dumps(json.loads(line)["sweep"], sort_keys=True)
+
+
+def _point(plan: Plan, number: int) -> str:
+    """The same by its number."""
+    values = zip(plan.keys, plan.values(number))
+    return json.dumps({key: _toml.setting(value) for key, value in values}, sort_keys=True)
+
+
+def _replace(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file so that it is the old or the new one in full whenever the machine stops."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(beside, "wb") as file:
+        file.writelines([content] if isinstance(content, bytes) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _lock(directory: Path) -> int:
+    """Take a folder for this process; the lock ends with its descriptor, by a crash too."""
+    found = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        import fcntl
+
+        fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ModuleNotFoundError:
+        pass  # only where there are no such locks
+    except OSError:
+        os.close(found)
+        raise RunError(
+            f"{directory} is in use by another sweep", hint="wait until it ends, or name another folder"
+        ) from None
+    return found

@@ -92,29 +92,34 @@ class Plan:
     def key(self) -> str:
         """The digest of everything that the lines depend on.
 
-        That is the version, the resolved scenario, the content of the files that it names, the keys and
-        values, the replications and the policy.
+        That is what `base` has, the values and the replications.
+        """
+        values = self.rows if self.rows is not None else self.axes
+        listed = json.dumps([[_toml.setting(one) for one in part] for part in values or ()])
+        return _digest(self.base(), listed, "rows" if self.rows is not None else "axes", repr(self.replications))
+
+    def base(self) -> str:
+        """The digest of what the line of one point depends on besides its values and replications.
+
+        That is the version, the resolved scenario, the content of the files that it names, the keys and the
+        policy.
         """
         try:
             resolved = self.scenario.toml
         except Error:
             # The keys of a sweep may give what the scenario lacks.
             resolved = self.scenario.text + "\n" + "\n".join(self.scenario.sets)
-        digest = hashlib.sha256()
-        values = self.rows if self.rows is not None else self.axes
-        parts = (
-            self.version,
-            resolved,
-            json.dumps(self.files),
-            json.dumps([list(self.keys), [[_toml.setting(one) for one in part] for part in values or ()]]),
-            "rows" if self.rows is not None else "axes",
-            repr(self.replications),
-            self.policy_key,
+        return _digest(
+            self.version, resolved, json.dumps(self.files), json.dumps(list(self.keys)), self.policy_key
         )
-        for part in parts:
-            encoded = part.encode()
-            digest.update(len(encoded).to_bytes(8, "little") + encoded)
-        return digest.hexdigest()[:32]
+
+
+def _digest(*parts: str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    return digest.hexdigest()[:32]
 
 
 def plan(

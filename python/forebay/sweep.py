@@ -60,7 +60,9 @@ def sweep(
         `forebay.cluster.connect`.
     out : path, optional
         Folder of the results, to which finished points are written as they come. The same call with the same
-        folder goes on where the last one stopped. pyarrow is required.
+        folder goes on where the last one stopped; with more or other values of the same keys, points that are
+        there are kept, and with other replications all points are run again. One sweep at a time can have a
+        folder. pyarrow is required.
     threads : int, optional
         Threads with client=None; by default one for each core.
     progress : callable or bool, optional
@@ -99,7 +101,22 @@ def collect(
     progress: Callable[[int, int], bool | None] | bool | None = None,
 ) -> Table:
     """Run the points of a plan that are not in the folder yet, and give back all."""
-    results = _Results(made, Parts(out, made) if out is not None else None)
+    parts = Parts(out, made) if out is not None else None
+    try:
+        return _collect(made, _Results(made, parts), client, out, threads, progress)
+    finally:
+        if parts is not None:
+            parts.close()
+
+
+def _collect(
+    made: Plan,
+    results: _Results,
+    client: cluster.Client,
+    out: str | os.PathLike[str] | None,
+    threads: int | None,
+    progress: Callable[[int, int], bool | None] | bool | None,
+) -> Table:
     before = made.count - sum(last - first for first, last in results.missing())
     try:
         with Progress(progress, "sweep") as show:

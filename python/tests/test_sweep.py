@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -206,9 +207,88 @@ def test_a_folder_that_is_whole_runs_nothing_again(host: fb.Scenario, tmp_path: 
 @needs_pyarrow
 def test_a_folder_of_another_sweep_is_refused(host: fb.Scenario, tmp_path: Path) -> None:
     fb.sweep(host, AXES, out=tmp_path / "out")
-    for other, axes in ((host, {"bus.width": [4]}), (host.set("seed", 8), AXES)):
+    for other, axes in ((host, {"bus.clock": ["66 MHz"]}), (host.set("seed", 8), AXES)):
         with pytest.raises(fb.RunError, match="another sweep"):
             fb.sweep(other, axes, out=tmp_path / "out")
+
+
+@needs_pyarrow
+def test_a_folder_grows_by_values_and_replications(host: fb.Scenario, tmp_path: Path) -> None:
+    import pyarrow.dataset
+
+    out = tmp_path / "out"
+    first = {"traffic.packets": [1000, 1100], "bus.width": [4, 8]}
+    fb.sweep(host, first, out=out, threads=1)
+    # Values before, between and behind, of either key, and one less: only what is new is run.
+    grown = {"traffic.packets": [900, 1000, 1050, 1100], "bus.width": [8, 16]}
+    begun: list[int] = []
+    table = fb.sweep(host, grown, out=out, threads=1, progress=lambda done, all: begun.append(done) or True)
+    assert table.lines == fb.sweep(host, grown).lines and table.complete
+    assert min(begun) >= 2, "the two points that were there are not run again"
+    # A point is run again for more replications; the folder has the sweep that was asked for last.
+    more = fb.sweep(host, grown, out=out, replications=2)
+    assert more.lines == fb.sweep(host, grown, replications=2).lines
+    numbers = pyarrow.dataset.dataset(out / "points", format="parquet").to_table(["point"])["point"]
+    assert sorted(numbers.to_pylist()) == list(range(8)), "parts of sweeps before are gone"
+    assert (out / "points.jsonl").read_text().splitlines() == more.lines
+
+
+@needs_pyarrow
+def test_an_empty_part_is_run_again_and_harms_no_other_reader(host: fb.Scenario, tmp_path: Path) -> None:
+    import pyarrow.dataset
+
+    out = tmp_path / "out"
+    whole = fb.sweep(host, AXES, out=out).lines
+    part = next((out / "points").rglob("part-*.parquet"))
+    part.write_bytes(b"")
+    # Of another division of the points, as a crash between two writers leaves one.
+    stray = part.with_name("part-000000000000-000000000001-00000000.parquet")
+    stray.write_bytes(b"")
+    assert fb.sweep(host, AXES, out=out).lines == whole
+    assert pyarrow.dataset.dataset(out / "points", format="parquet").to_table().num_rows == 6
+
+
+@needs_pyarrow
+def test_files_of_a_folder_are_on_the_disk_before_they_have_their_names(
+    host: fb.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    renamed: list[str] = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino) or fsync(file))
+
+    def checked(old: Any, new: Any) -> None:
+        assert os.stat(old).st_ino in synced, new
+        renamed.append(Path(new).name)
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", checked)
+    fb.sweep(host, AXES, out=tmp_path / "out")
+    assert {"manifest.json", "points.jsonl", "scenario.toml"} < set(renamed)
+    assert any(name.endswith(".parquet") for name in renamed)
+    assert (tmp_path / "out/points/group=00000").stat().st_ino in synced
+
+
+@needs_pyarrow
+@pytest.mark.skipif(os.name != "posix", reason="flock")
+def test_one_sweep_at_a_time_has_a_folder(host: fb.Scenario, tmp_path: Path) -> None:
+    script = tmp_path / "held.py"
+    script.write_text(
+        "import forebay as fb\n"
+        "axes = {'traffic.packets': [4_000_000_000]}\n"
+        "fb.sweep(fb.Scenario('host.toml'), axes, out='out', progress=lambda done, all: print(done, flush=True))\n"
+    )
+    child = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None and child.stdout.readline()
+        with pytest.raises(fb.RunError, match="in use by another sweep"):
+            fb.sweep(host, {"traffic.packets": [4_000_000_000]}, out=tmp_path / "out")
+    finally:
+        child.kill()
+        child.wait()
+    # The lock ends with its process.
+    fb.sweep(host, {"traffic.packets": [1000]}, out=tmp_path / "out")
+    fb.sweep(host, {"traffic.packets": [1000]}, out=tmp_path / "out")
 
 
 @needs_pyarrow
