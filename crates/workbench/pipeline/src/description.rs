@@ -60,9 +60,13 @@ pub enum Overflow {
     /// It is lost (\[N\]'s simulation).
     #[default]
     Drop,
-    /// It is not served before there is room, and the stage holds it (\[N\]'s Markov chain). Only the
-    /// first stage loses packets.
+    /// It is not served before there is room, and the stage holds it (\[N\]'s Markov chain): blocking before service, or
+    /// communication blocking. Only the first stage loses packets.
     Block,
+    /// It is served, and then keeps its unit of the stage until there is room: blocking after service, or manufacturing
+    /// blocking (Perros, Queueing Networks with Blocking, 1994). Only the first stage loses packets. An interrupt-driven
+    /// server works for other stages meanwhile.
+    BlockAfterService,
 }
 
 /// One stage of the chain.

@@ -177,7 +177,8 @@ pub struct StageOutcome {
     pub mean_queue: f64,
     /// Mean number of packets in it.
     pub mean_occupancy: f64,
-    /// Mean number of packets in it that could not be served because the next one had no room.
+    /// Mean number of packets in it that could not be served, or could not leave after their service, because the next one
+    /// had no room.
     pub blocked: f64,
     /// Packets that it has served.
     pub processed: u64,

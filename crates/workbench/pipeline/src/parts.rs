@@ -189,7 +189,7 @@ impl Parts {
                 remaining: Duration::ZERO,
             });
         }
-        let next = pipeline.stages.get(last + 1).filter(|_| pipeline.overflow == Overflow::Block);
+        let next = pipeline.stages.get(last + 1).filter(|_| pipeline.overflow != Overflow::Drop);
         self.groups.push(Group {
             first,
             last,

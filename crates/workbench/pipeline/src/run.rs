@@ -248,7 +248,24 @@ impl<'a> Run<'a> {
             }
             self.groups[before].blocked.pop_front();
             self.counts.stages[self.slots[slot].stage].blocked.take(self.now, packets);
-            self.begin(slot, None);
+            match self.pipeline.overflow {
+                Overflow::BlockAfterService => self.leave(slot),
+                _ => drop(self.begin(slot, None)),
+            }
+        }
+    }
+
+    /// A slot has done its last stage: its packets go on, or it holds them until there is room for them.
+    fn finish(&mut self, slot: usize) {
+        let (group, stage) = (self.slots[slot].group, self.slots[slot].stage);
+        let packets = self.slots[slot].packets.len() as u32;
+        let waits = self.pipeline.overflow == Overflow::BlockAfterService
+            && self.groups.get(group + 1).is_some_and(|next| next.packets + packets > next.buffer);
+        if waits {
+            self.groups[group].blocked.push_back(slot);
+            self.counts.stages[stage].blocked.add(self.now, packets);
+        } else {
+            self.leave(slot);
         }
     }
 
@@ -318,7 +335,7 @@ impl<'a> Run<'a> {
         let stage = self.slots[slot].stage;
         self.counts.stages[stage].processed += u64::from(packets);
         if stage == self.groups[self.slots[slot].group].last {
-            self.leave(slot);
+            self.finish(slot);
             return;
         }
         self.slots[slot].stage += 1;

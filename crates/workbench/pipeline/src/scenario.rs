@@ -119,8 +119,17 @@ impl Scenario {
                 }
             }
         }
-        if pipeline.overflow == Overflow::Drop && pipeline.stages.len() > 1 {
-            found.push("nothing is lost between stages: a stage waits for room in the next".to_owned());
+        match pipeline.overflow {
+            _ if pipeline.stages.len() == 1 => {}
+            Overflow::Drop => {
+                found.push("nothing is lost between stages: a stage waits for room in the next".to_owned());
+            }
+            Overflow::BlockAfterService => {
+                found.push(
+                    "a stage waits for room in the next before it serves a packet, not after".to_owned(),
+                );
+            }
+            Overflow::Block => {}
         }
         found
     }
@@ -147,13 +156,15 @@ fn read(
     // A trace has an end of its own.
     let whole = matches!(arrivals, Some(Arrivals::Trace(_))).then_some(None);
     let Timing { seed, duration, warm_up, runs } = timing(&top, whole, &mut resolved);
-    let overflow = match top.word("overflow", &["drop", "block"]) {
-        Some("block") => Overflow::Block,
+    let word = top.word("overflow", &["drop", "block", "block-after-service"]).unwrap_or("drop");
+    let overflow = match word {
+        "block" => Overflow::Block,
+        "block-after-service" => Overflow::BlockAfterService,
         _ => Overflow::Drop,
     };
     let service = top.word("service", &["constant", "exponential"]).unwrap_or("constant");
     let packet_bytes = top.whole("packet_bytes", Unit::Bytes, 0, PACKET_MAX).unwrap_or(0);
-    resolved.insert("overflow".to_owned(), if overflow == Overflow::Block { "block" } else { "drop" }.into());
+    resolved.insert("overflow".to_owned(), word.into());
     resolved.insert("service".to_owned(), service.into());
     resolved.insert("packet_bytes".to_owned(), packet_bytes.into());
     let servers = servers::read(&top, &mut notes, &mut resolved);

@@ -58,10 +58,13 @@ const TOP: &[Key] = &[
     RUNS,
     key(
         "overflow",
-        Word(&["drop", "block"]),
+        Word(&["drop", "block", "block-after-service"]),
         Is("\"drop\""),
-        "fate of a packet for which the next stage has no room: it is lost, or its stage holds it and waits; with `block` \
-         only the first stage loses packets",
+        "fate of a packet for which the next stage has no room. `drop`: it is lost after its service. `block` (blocking \
+         before service, the rule of the Markov chain): its service does not begin before there is room. \
+         `block-after-service` (manufacturing blocking): it is served and then keeps its unit of the stage until there is \
+         room; simulated only, and the chain that `solve` solves is that of `block`. With both only the first stage loses \
+         packets",
         "\"block\"",
     ),
     key(

@@ -89,8 +89,8 @@ fn one(
         section.node("buffer").is_some_and(|node| matches!(&node.value, Value::Number(n) if n == "0"));
     if empty {
         let help = match overflow {
-            Overflow::Block => {
-                "nothing could be passed on to it, and with `overflow = \"block\"` all before it would \
+            Overflow::Block | Overflow::BlockAfterService => {
+                "nothing could be passed on to it, and without loss all before it would \
                                 wait for ever. The packet in service counts: 1 is no waiting place"
             }
             Overflow::Drop => {

@@ -20,6 +20,25 @@ fn trace(times_us: &[u64], stages: Vec<Stage>) -> Pipeline {
     Pipeline { duration: None, arrivals, stages, ..Pipeline::default() }
 }
 
+/// Two stages of one place: a serves in 10, b in 30.
+#[test]
+fn both_rules_of_blocking_by_hand() {
+    let stages = || vec![stage("a", 10, 1), stage("b", 30, 1)];
+    let blocks = |overflow| run(&Pipeline { overflow, ..trace(&[0, 12, 20, 63], stages()) });
+    // Before service: the second enters a at 12 and is served there from 40, when b is empty, to 50, and in b to 80; the
+    // third finds a full; the fourth enters a at 63 and is served from 80 to 90, in b to 120. Delays 40, 68, 57.
+    let before = blocks(Overflow::Block);
+    near(times(&before), (55.0, 120.0));
+    // After service: the second is served in a from 12 to 22, holds it until 40, and leaves b at 70; the third finds a
+    // full; the fourth is served in a from 63 to 73, in b to 103. Delays 40, 58, 40.
+    let after = blocks(Overflow::BlockAfterService);
+    near(times(&after), (46.0, 103.0));
+    assert_eq!((before.lost, after.lost), (1, 1));
+    let blocked = |outcome: &Outcome| outcome.stages[0].blocked * outcome.elapsed_s * 1e6;
+    // 28 and 17 before service, 18 after it.
+    assert!((blocked(&before) - 45.0).abs() < 1e-6 && (blocked(&after) - 18.0).abs() < 1e-6);
+}
+
 /// A 30 and B 20 on the core, C 10 in between; packets at 0 and 5.
 fn core(discipline: Discipline, cores: u32) -> Pipeline {
     let stages = vec![stage("A", 30, 9).on(0), stage("C", 10, 9), stage("B", 20, 9).on(0)];

@@ -1,5 +1,6 @@
 //! One program for all of these tests: each program of its own would be linked by itself.
 
+mod blocking;
 mod by_hand;
 mod chain;
 mod claims;
