@@ -199,6 +199,17 @@ impl Fastest<'_> {
         (holder != usize::MAX).then_some(holder)
     }
 
+    /// The same of those whose queues have room for a job of a class that may see so many waiting.
+    pub(crate) fn with_room(&self, queue: usize) -> Option<usize> {
+        let has_room =
+            |&index: &usize| self.is_capable(index) && self.processor_states[index].has_room(queue);
+        (0..self.processor_states.len()).filter(has_room).min_by_key(|&index| {
+            let (state, cost) = (&self.processor_states[index], &self.costs[index]);
+            let finish = state.finish(self.now, cost, &self.job.work);
+            (finish, state.kind == Kind::Cpu, state.service(cost, &self.job.work))
+        })
+    }
+
     /// Of the one that was first so far, if any was, and another that is as good.
     #[cold]
     fn winner(&self, holder: usize, other: usize) -> usize {

@@ -46,6 +46,8 @@ pub struct Scheduler {
     fading: Fading,
     /// Jobs that are placed together at most.
     batch: usize,
+    /// Whether a job that is placed alone passes a full queue by ([`Scheduler::set_pass_full`]).
+    pass_full: bool,
     trials: Option<Trials>,
     host: Option<Host>,
     /// By suite, then processor: one choice reads one row.
@@ -109,6 +111,7 @@ impl Scheduler {
             alphas: processors().map(|(_, one)| control(one)).collect(),
             fading: Fading::default(),
             batch: config.batch,
+            pass_full: false,
             trials: (config.batch > 1 && config.trials && config.policy.goes_by_time())
                 .then(|| Trials::new(SUITES, config.processors.len())),
             host: config.host.map(|processor| Host {
@@ -196,6 +199,13 @@ impl Scheduler {
         }
     }
 
+    /// Where jobs are placed one by one: a job whose chosen queue is full goes to the processor with the smallest finishing
+    /// time among those with room, and waits only if there is none; the driver asks again whenever any job is taken.
+    /// Without it, it waits for that very queue ([`Decision::Blocked`]), as in \[H\].
+    pub fn set_pass_full(&mut self, pass: bool) {
+        self.pass_full = pass;
+    }
+
     /// The class that is looked at first, if any has a packet.
     #[inline]
     fn first_class(&mut self, now: Time) -> Option<usize> {
@@ -241,12 +251,10 @@ impl Scheduler {
         let head = &class_queue.hand.head;
         let row = usize::from(head.suite) * self.processor_states.len();
         let costs = &self.costs[row..row + self.processor_states.len()];
-        let (processor, chosen) = match class_queue.choice {
+        let fastest = Fastest { now, job: head, processor_states: &self.processor_states, costs };
+        let (mut processor, chosen) = match class_queue.choice {
             Some(choice) => choice,
-            None => match self.policy.choose(
-                &Fastest { now, job: head, processor_states: &self.processor_states, costs },
-                class_queue.queue,
-            ) {
+            None => match self.policy.choose(&fastest, class_queue.queue) {
                 Some(processor) => (processor, now),
                 None => {
                     class_queue.empty_hand();
@@ -254,6 +262,9 @@ impl Scheduler {
                 }
             },
         };
+        if self.pass_full && !self.processor_states[processor].has_room(class_queue.queue) {
+            processor = fastest.with_room(class_queue.queue).unwrap_or(processor);
+        }
         let processor_state = &mut self.processor_states[processor];
         if !processor_state.has_room(class_queue.queue) {
             class_queue.choice = Some((processor, chosen));
