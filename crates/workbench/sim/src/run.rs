@@ -90,8 +90,9 @@ fn with_probe<P: Probe>(
     probe: P,
     ending: &mut Ending<'_>,
 ) -> Result<(Ledger, P), RunError> {
-    let scheduler =
+    let mut scheduler =
         Scheduler::new(setup::config(scenario)).map_err(|error| RunError::Scheduler(error.to_string()))?;
+    scheduler.set_pass_full(scenario.scheduler.pass_full);
     let next = stream.next();
     let input = Input { stream, next };
     if let Some(core) = scenario.scheduler.running_core {
@@ -163,7 +164,8 @@ fn drive<P: Probe>(
     let costs: Vec<Cost> = scenario.processors.iter().map(|one| one.config.cost).collect();
     let submits = costs.iter().any(|cost| cost.submit > Duration::ZERO);
     let total = input.stream.packets();
-    let in_time = setup::in_time(scenario);
+    // What passes full queues by is looked at whenever any of them may have room.
+    let in_time = setup::in_time(scenario) || scenario.scheduler.pass_full;
     let mut now = Time::ZERO;
     let mut decisions = 0u64;
     let mut loads = setup::Loads::new(scenario);

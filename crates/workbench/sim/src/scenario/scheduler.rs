@@ -62,6 +62,10 @@ pub(super) fn read(
     if let Some(packets) = input {
         map.insert("input".to_owned(), packets.into());
     }
+    let pass_full = pass_full(&section, burst, running_core.is_some(), policy);
+    if burst == 1 && running_core.is_none() {
+        map.insert("full_queue".to_owned(), if pass_full { "pass" } else { "wait" }.into());
+    }
     map.insert("prefetch_aware".to_owned(), prefetch_aware.into());
     map.insert("predict_transfer".to_owned(), predict_transfer.into());
     resolved.insert("scheduler".to_owned(), map.into());
@@ -80,6 +84,7 @@ pub(super) fn read(
         max_bytes,
         input,
         prefetch_aware,
+        pass_full,
         burst,
         running_core,
         classes: Vec::new(),
@@ -87,6 +92,21 @@ pub(super) fn read(
     };
     settings.classes = classes::settings(classes, &settings, resolved);
     settings
+}
+
+/// Whether a job passes a full queue by, where jobs are placed one by one.
+fn pass_full(section: &Section<'_>, burst: usize, polls: bool, policy: Policy) -> bool {
+    let word = section.word("full_queue", &["wait", "pass"]);
+    if word.is_some() && (burst > 1 || polls) {
+        let message = "`full_queue` means nothing where jobs are placed together (`burst`, `poll`)";
+        section.conflict("full_queue", message, "a full queue gets no share of a burst; remove the key");
+    }
+    let by_time = matches!(policy, Policy::FinishTime | Policy::AdaptiveAlpha(_));
+    if word == Some("pass") && !by_time {
+        let message = format!("`full_queue = \"pass\"` means nothing for policy `{policy}`");
+        section.conflict("full_queue", message, "take policy `finish-time`, or remove the key");
+    }
+    word == Some("pass")
 }
 
 /// Whether the scenario has a running core that polls, as far as that can be read.

@@ -486,6 +486,15 @@ const SCHEDULER: &[Key] = &[
         "1000",
     ),
     key(
+        "full_queue",
+        Word(&["wait", "pass"]),
+        Is("\"wait\""),
+        "with `burst = 1`: what a job does whose chosen queue is full. `wait`: it waits for that very queue, and all jobs of \
+         its class behind it wait too, though other processors may be idle (the papers' rule). `pass`: it goes to the \
+         processor with the smallest finishing time among those with room, as shares of a burst do",
+        "\"pass\"",
+    ),
+    key(
         "prefetch_aware",
         Flag,
         Is("false"),

@@ -6,6 +6,7 @@ mod by_hand;
 mod classes;
 mod cores;
 mod fingerprints;
+mod full_queues;
 mod optimum;
 mod oracle;
 mod order;
