@@ -12,10 +12,13 @@ import contextlib
 import os
 import pickle
 import platform
+import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forebay import _forebay
@@ -105,42 +108,84 @@ def local_cluster(workers: int | None = None) -> Any:
 
     The processes are started by a command line and not by multiprocessing, so that a script requires no
     ``if __name__ == "__main__"``. Close the cluster, or use it in a ``with`` statement.
+
+    All connections are TLS with a key that was made for this cluster, in files that only this user reads: who else
+    reaches the ports, another user of the machine for example, is refused.
     """
     distributed = _distributed()
+    security, files = _credentials()
     import distributed.deploy.spec as spec
     from distributed.deploy.subprocess import SubprocessWorker
 
     count = workers or cores()
-    options = {"host": "127.0.0.1", "nthreads": 1, "dashboard": False, "death_timeout": 60}
+    options = {"host": "127.0.0.1", "protocol": "tls", "nthreads": 1, "dashboard": False, "death_timeout": 60}
     worker = {
         "cls": SubprocessWorker,
         "options": {"worker_class": "distributed.Nanny", "worker_kwargs": options},
     }
     # Any port that is free, that of the scheduler's status too.
-    serving = {"host": "127.0.0.1", "port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    serving = {"host": "127.0.0.1", "protocol": "tls", "security": security, "port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     scheduler = {"cls": distributed.Scheduler, "options": serving}
-    with _quiet():
+    with _environment(_settings(Path(files.name))):
         cluster: Any = spec.SpecCluster
-        return cluster(
+        made = cluster(
             scheduler=scheduler,
             workers={number: worker for number in range(count)},
             worker=worker,
+            security=security,
             name="forebay",
             silence_logs=40,
         )
+    # A worker that is started anew reads them again: they go with the cluster.
+    made.forebay_credentials = files
+    return made
+
+
+def _credentials() -> tuple[Any, tempfile.TemporaryDirectory[str]]:
+    """Temporary credentials, and a directory of this user alone with their files.
+
+    Workers are given the paths by their environment: what is on a command line is seen by every user.
+    """
+    import distributed.security
+
+    try:
+        made: Any = distributed.security.Security
+        security = made.temporary()
+    except ImportError:
+        hint = 'pip install "forebay[dask]", or pip install cryptography'
+        raise RunError("processes of this machine are connected by TLS, which requires cryptography", hint=hint) from None
+    files = tempfile.TemporaryDirectory(prefix="forebay-")
+    for name, text in (("key.pem", security.tls_worker_key), ("cert.pem", security.tls_worker_cert)):
+        with open(os.open(Path(files.name) / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+    return security, files
+
+
+def _settings(directory: Path) -> dict[str, str]:
+    """The environment of workers: their credentials, and that they log errors only."""
+    tls = "DASK_DISTRIBUTED__COMM__TLS__"
+    return {
+        "DASK_LOGGING__DISTRIBUTED": os.environ.get("DASK_LOGGING__DISTRIBUTED", "error"),
+        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true",
+        f"{tls}CA_FILE": str(directory / "cert.pem"),
+        f"{tls}WORKER__KEY": str(directory / "key.pem"),
+        f"{tls}WORKER__CERT": str(directory / "cert.pem"),
+    }
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Processes that are started meanwhile log errors only."""
-    name = "DASK_LOGGING__DISTRIBUTED"
-    before = os.environ.get(name)
-    os.environ.setdefault(name, "error")
+def _environment(settings: dict[str, str]) -> Iterator[None]:
+    """Processes that are started meanwhile have these settings."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop(name, None)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _distributed() -> Any:
@@ -159,7 +204,7 @@ def connect(client: Client) -> Iterator[distributed.Client]:
     ----------
     client : str, distributed.Client or cluster
         "local" or "local:4" starts processes on this machine; "tcp://host:8786" is the address of a
-        scheduler; another text is the path of a scheduler file; a client or cluster of Dask is used as it is.
+        scheduler (tls:// is authenticated and encrypted; of tcp:// there is a warning); another text is the path of a scheduler file; a client or cluster of Dask is used as it is.
     """
     distributed = _distributed()
     with contextlib.ExitStack() as stack:
@@ -183,6 +228,14 @@ def connect(client: Client) -> Iterator[distributed.Client]:
                     f"cannot connect to the Dask scheduler at {target}: {error}",
                     hint="start one with `dask scheduler`, and workers with `dask worker ADDRESS`",
                 ) from error
+        given = isinstance(client, str) and target is client
+        if given and connected.scheduler.address.startswith("tcp://"):
+            warnings.warn(
+                f"{connected.scheduler.address} is not authenticated: whoever reaches the scheduler or a worker runs code "
+                "in them; start them with TLS and give a tls:// address (docs/clusters.md)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         yield stack.enter_context(connected)
 
 

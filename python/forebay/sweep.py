@@ -173,6 +173,7 @@ def parallel(made: Plan, client: cluster.Client, threads: int | None = None) -> 
 
 def _has_dask() -> bool:
     try:
+        import cryptography  # noqa: F401
         import distributed  # noqa: F401
     except ModuleNotFoundError:
         return False

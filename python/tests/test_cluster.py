@@ -3,12 +3,14 @@
 Only processes that a test has started are ended, by their own handles.
 """
 
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -216,3 +218,44 @@ def test_tasks_do_not_outlive_a_minute() -> None:
     assert work.take() == (0, 120)
     begun = time.perf_counter()
     assert work.take() == (120, 240) and time.perf_counter() - begun < 60
+
+
+def test_processes_of_this_machine_take_no_one_without_their_key(host: fb.Scenario) -> None:
+    pytest.importorskip("cryptography")
+    from distributed.security import Security
+
+    from forebay.cluster import local_cluster
+
+    with local_cluster(1) as local, distributed.Client(local, set_as_default=False) as own:
+        own.wait_for_workers(1, timeout=60)
+        nannies = [one["nanny"] for one in own.scheduler_info()["workers"].values()]
+        addresses = [local.scheduler_address, *own.scheduler_info()["workers"], *nannies]
+        assert len(addresses) == 3 and all(one.startswith("tls://127.0.0.1:") for one in addresses)
+
+        async def call(address: str, security: Any) -> Any:
+            arguments = security.get_connection_args("client") if security else {}
+            async with distributed.rpc(address, timeout=5, connection_args=arguments) as remote:
+                return await remote.identity()
+
+        for address in addresses:
+            assert own.sync(call, address, local.security)["type"]
+            # Another key, and no key at all.
+            for security, scheme in ((Security.temporary(), "tls"), (None, "tcp")):
+                with pytest.raises(OSError):
+                    own.sync(call, address.replace("tls:", f"{scheme}:"), security)
+        folder = Path(local.forebay_credentials.name)
+        assert folder.stat().st_mode & 0o77 == 0
+        assert all(file.stat().st_mode & 0o77 == 0 for file in folder.iterdir())
+        # What every user of the machine sees of a process has no key in it.
+        key = (folder / "key.pem").read_text().splitlines()[1]
+        lines = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()]
+        assert lines and not any(key.encode() in line for line in lines)
+    assert not [name for name in os.environ if name.startswith("DASK_DISTRIBUTED__COMM__TLS")]
+    axes = {"traffic.packets": [100, 200, 300]}
+    assert fb.sweep(host, axes, client="local:1").lines == fb.sweep(host, axes).lines
+
+
+def test_an_address_without_tls_is_warned_of(host: fb.Scenario, cluster: Cluster) -> None:
+    cluster.add()
+    with pytest.warns(RuntimeWarning, match="tcp://.* is not authenticated"):
+        fb.sweep(host, {"traffic.packets": [100]}, client=cluster.address)
