@@ -20,11 +20,11 @@ HEAD = """# Python: classes and functions
 This page is made from the docstrings of the package (`scripts/python_reference.py`); [python.md](../python.md) introduces it.
 Times are in seconds, sizes in bytes and rates in bit/s, unless a value carries its unit as text ("50 us", "1 Gbit/s").
 """
-ORDER = """Scenario Run Replications Estimate Until Packets sweep Table search Search highest_rate compare warm_up Placement Job
+ORDER = """Scenario Run Replications Estimate Until Packets sweep Table search Search highest_rate compare Difference warm_up Warmup Placement Job
 Candidate Chain size_buffers Core Gateway Error Finding ScenarioError RunError PolicyError FigureError StudyError GatewayError
 Interrupted""".split()
 # Classes that are results: nobody makes an object of them.
-RESULTS = {"Run", "Replications", "Packets", "Job", "Candidate", "Table", "Search", "Estimate"}
+RESULTS = {"Run", "Replications", "Packets", "Job", "Candidate", "Table", "Search", "Estimate", "Difference", "Warmup"}
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 
 

@@ -24,7 +24,7 @@ from forebay.placement import Candidate, Job, Placement
 from forebay.run import Packets, Replications, Run
 from forebay.scenario import Scenario, highest_rate
 from forebay.search import Search, search
-from forebay.stats import Estimate, Until, compare, warm_up
+from forebay.stats import Difference, Estimate, Until, Warmup, compare, warm_up
 from forebay.sweep import sweep
 from forebay.table import Table
 from forebay.traffic import Goodness, Trace, Traffic, fit, read_trace
@@ -33,6 +33,7 @@ __all__ = [
     "Candidate",
     "Chain",
     "Core",
+    "Difference",
     "Error",
     "Estimate",
     "FigureError",
@@ -56,6 +57,7 @@ __all__ = [
     "Trace",
     "Traffic",
     "Until",
+    "Warmup",
     "__version__",
     "cluster",
     "compare",

@@ -133,12 +133,16 @@ class Parts:
         self.plan = plan
         self.key = plan.key()
         self._ranges: dict[tuple[int, int], Path] = {}
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._lock: int | None = _lock(self.directory)
+        self._lock: int | None = None
         try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(self.directory)
             self._open()
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError):
+                hint = "name a folder that can be written"
+                raise RunError(f"cannot write {self.directory}: {error.strerror or error}", hint=hint) from error
             raise
 
     def close(self) -> None:
@@ -326,7 +330,7 @@ def _lock(directory: Path) -> int:
         fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ModuleNotFoundError:
         pass  # only where there are no such locks
-    except OSError:
+    except BlockingIOError:
         os.close(found)
         raise RunError(
             f"{directory} is in use by another sweep", hint="wait until it ends, or name another folder"

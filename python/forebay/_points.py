@@ -131,6 +131,8 @@ def plan(
 ) -> Plan:
     """Make a plan and check it: every value of every key is validated before the first run."""
     if seed is not None:
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"seed is {seed}; expected a whole number from 0 to 2^64 - 1")
         scenario = scenario.set("seed", seed)
     if isinstance(policy, str):
         scenario, policy = scenario.set("scheduler.policy", policy), None

@@ -23,7 +23,7 @@ class Progress:
     Parameters
     ----------
     asked : callable or bool, optional
-        The caller's own function; None: a bar if stderr is a terminal; True: a bar in any case; False: none.
+        The caller's own function; None: a bar if stderr is a terminal or a notebook's; True: a bar in any case; False: none.
     what : str
         The word before the bar.
     """
@@ -33,11 +33,14 @@ class Progress:
         self._what = what
         self._begun = time.monotonic()
         self._shown = False
+        self._width = 0
 
     def __enter__(self) -> Watch | None:
         if callable(self._asked):
             return self._asked
-        if self._asked is False or (self._asked is None and not sys.stderr.isatty()):
+        # A notebook shows stderr below its cell as a terminal does.
+        seen = sys.stderr.isatty() or "ipykernel" in sys.modules
+        if self._asked is False or (self._asked is None and not seen):
             return None
         return self._show
 
@@ -45,7 +48,9 @@ class Progress:
         if time.monotonic() - self._begun >= _QUIET_S and whole > 0:
             share = min(1.0, done / whole)
             bar = "#" * round(share * _WIDTH)
-            sys.stderr.write(f"\r{self._what} [{bar:{_WIDTH}}] {100 * share:3.0f} % of {whole:,}")
+            line = f"{self._what} [{bar:{_WIDTH}}] {100 * share:3.0f} % of {whole:,}"
+            self._width = len(line)
+            sys.stderr.write(f"\r{line}")
             sys.stderr.flush()
             self._shown = True
         return True
@@ -54,7 +59,7 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._shown:
-            sys.stderr.write("\r\x1b[K")
+            sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
         if kind is not None and issubclass(kind, KeyboardInterrupt) and not issubclass(kind, Interrupted):
             raise Interrupted(f"interrupted while {self._what}") from error

@@ -47,7 +47,7 @@ def table(
     y : str
         Path of the figure. Times are drawn in us, rates in Mbit/s and loads in %.
     hue : str, optional
-        The swept key that tells the lines apart.
+        The swept key that tells the lines apart; None: every other swept key with more than one value.
     paper : list of (x, y), or mapping of a value of `hue` or a name to such a list, optional
         Values printed in a paper, in the units of the axes; they are drawn as marks beside ours.
     ax : matplotlib Axes, optional
@@ -68,18 +68,20 @@ def table(
     names = [name for name in (x, hue) if name is not None]
     for one in names:
         data.name(one)
+    rows = [row for row in data if row.get(name) is not None]
+    others = [key for key in data.keys if key != x and len({_word(row.get(key)) for row in rows}) > 1]
+    keys = [hue] if hue else others
     groups: dict[Any, list[tuple[float, float, float]]] = {}
-    for row in data:
-        if row.get(name) is None:
-            continue
+    for row in rows:
         place = _place(row[x], places)
         width = row.get(f"{name}.half_width", 0.0)
-        groups.setdefault(row[hue] if hue else None, []).append((place, factor * row[name], factor * width))
+        group = _plain_value(row[hue]) if hue else ", ".join(f"{key} = {_word(row[key])}" for key in others)
+        groups.setdefault(group, []).append((place, factor * row[name], factor * width))
     colours = {group: _COLOURS[at % len(_COLOURS)] for at, group in enumerate(groups)}
     for group, points in groups.items():
         points.sort()
         xs, ys, widths = zip(*points)
-        label = f"{hue} = {group}" if hue else "simulated"
+        label = f"{hue} = {group}" if hue else group or "simulated"
         bars = list(widths) if any(widths) else None
         axes.errorbar(
             xs, ys, yerr=bars, marker="o", markersize=4, capsize=3, color=colours[group], label=label
@@ -98,7 +100,7 @@ def table(
     if log_y:
         axes.set_yscale("log")
         _plain(axes.yaxis)
-    if hue or paper:
+    if keys or paper:
         axes.legend(frameon=False)
     return axes
 
@@ -115,7 +117,17 @@ def _plain(axis: Any) -> None:
 def _place(value: Any, places: dict[Any, float]) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
-    return places.setdefault(value, float(len(places)))
+    return places.setdefault(_word(value), float(len(places)))
+
+
+def _word(value: Any) -> str:
+    """A value as a label; lists have no place in a set."""
+    return value if isinstance(value, str) else str(value)
+
+
+def _plain_value(value: Any) -> Any:
+    """A value as the key of a line: as it is, a list as its text."""
+    return _word(value) if isinstance(value, (list, tuple, dict)) else value
 
 
 def _paper(

@@ -100,6 +100,13 @@ class Run:
             raise _unknown(path, self.keys())
         return float(value)
 
+    def __iter__(self) -> Iterator[str]:
+        """The paths of all figures, as those of a mapping."""
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
     def __contains__(self, path: object) -> bool:
         return isinstance(path, str) and isinstance(_at(self.figures, path), (int, float))
 

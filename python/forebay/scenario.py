@@ -236,6 +236,8 @@ class Scenario:
             If the policy raises or chooses something that is no candidate.
         """
         scenario, chosen = self._with_policy(policy)
+        if seed is not None and not 0 <= seed < 2**64:
+            raise ValueError(f"seed is {seed}; expected a whole number from 0 to 2^64 - 1")
         if isinstance(replications, str):
             replications = Until.parse(replications)
         if isinstance(replications, Until):

@@ -69,3 +69,20 @@ def test_a_search_shows_its_best_so_far_and_its_front(host: fb.Scenario) -> None
     assert best == sorted(best, reverse=True) and one.get_ylabel() == "total_latency.mean_s (us)"
     two = fb.search(host, space, minimise="total_latency.mean_s", maximise="throughput_bps", trials=5).plot()
     assert two.get_xlabel() == "total_latency.mean_s (us)" and two.get_ylabel() == "throughput_bps (Mbit/s)"
+
+
+def test_a_table_of_two_keys_has_a_line_for_each_value_of_the_other(host: fb.Scenario) -> None:
+    table = fb.sweep(host, {"processor.cpu.alpha": [1, 10], "processor.card.count": [1, 2, 3]})
+    axes = table.plot("processor.card.count", "throughput_bps")
+    assert [list(one[0].get_xdata()) for one in axes.containers] == [[1, 2, 3], [1, 2, 3]]
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["processor.cpu.alpha = 1", "processor.cpu.alpha = 10"]
+
+
+def test_lists_are_values_of_an_axis_and_of_a_hue(host: fb.Scenario) -> None:
+    bins = [[[64, 1]], [[64, 1], [1500, 1]]]
+    host = host.set("traffic", {"source": "histogram", "bins": bins[0], "rate": "1 Gbit/s", "packets": 200})
+    table = fb.sweep(host, {"traffic.bins": bins, "processor.card.count": [1, 2]})
+    axes = table.plot("traffic.bins", "throughput_bps", hue="processor.card.count")
+    assert [text.get_text() for text in axes.get_xticklabels()] == [str(one) for one in bins]
+    assert len(table.plot("processor.card.count", "throughput_bps", hue="traffic.bins").containers) == 2

@@ -3,7 +3,9 @@
 import json
 import math
 import pickle
+import sys
 from pathlib import Path
+from typing import Any
 
 import pandas
 import polars
@@ -170,3 +172,30 @@ def test_a_run_without_figures_is_a_run_error(host: fb.Scenario) -> None:
         host.set("traffic.rate", 1).set("traffic.packets", 100_000).simulate()
     with pytest.raises(fb.RunError, match="there is no solution"):
         host.solve()
+
+
+def test_a_run_is_iterated_by_its_paths(host: fb.Scenario) -> None:
+    run = host.set("traffic.packets", 100).simulate()
+    assert list(run) == run.keys() and len(run) == len(run.keys())
+    assert dict(zip(run, map(run.get, run))) == run.flat()
+
+
+def test_seeds_that_are_none_are_refused(host: fb.Scenario) -> None:
+    for seed in (-1, 2**64):
+        with pytest.raises(ValueError, match=f"seed is {seed}"):
+            host.simulate(seed=seed)
+        with pytest.raises(ValueError, match=f"seed is {seed}"):
+            fb.sweep(host, {"traffic.packets": [10]}, seed=seed)
+
+
+def test_progress_is_shown_in_a_notebook(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from forebay import _progress
+
+    monkeypatch.setattr(_progress, "_QUIET_S", 0.0)
+    with _progress.Progress(None, "simulating") as watch:
+        assert watch is None
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    with _progress.Progress(None, "simulating") as watch:
+        assert watch is not None and watch(1, 2)
+    said = capsys.readouterr().err
+    assert "50 % of 2" in said and said.endswith("\r") and "\x1b" not in said

@@ -335,3 +335,12 @@ def test_an_interrupt_keeps_what_is_done(own, tmp_path: Path, number: signal.Sig
 def test_a_study_object_is_what_the_function_is_given(own) -> None:
     directory = own("assert isinstance(s, Study) and s.quick is False")
     assert isinstance(run(directory), Findings) and Study.__doc__
+
+
+def test_a_folder_with_a_dot_is_a_study(tmp_path: Path) -> None:
+    from forebay.study.files import StudyFiles
+    from forebay.study.modules import imported
+
+    files = StudyFiles("my.study-2", {"study.py": "from .part import NUMBER\n", "part.py": "NUMBER = 7\n"}, tmp_path)
+    with imported(files) as module:
+        assert module.NUMBER == 7

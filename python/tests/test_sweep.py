@@ -412,3 +412,11 @@ def test_a_column_is_looked_up_once(host: fb.Scenario, monkeypatch: pytest.Monke
     name = fb.Table.name
     monkeypatch.setattr(fb.Table, "name", lambda self, one: calls.append(one) or name(self, one))
     assert len(table["throughput_bps"]) == 50 and calls == ["throughput_bps"]
+
+
+@needs_pyarrow
+def test_a_folder_that_cannot_be_written_is_an_error_with_a_hint(host: fb.Scenario, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(fb.RunError, match="cannot write .*file/out") as caught:
+        fb.sweep(host, {"traffic.packets": [10]}, out=tmp_path / "file/out")
+    assert "folder" in caught.value.hint

@@ -79,7 +79,10 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
         "{generated} packets in {elapsed_s:.6} s: {processed} processed, {lost} lost, {in_flight} in flight"
     );
     let loss = 100.0 * outcomes[0].loss_probability;
-    println!("{throughput_pps:.1} packets/s, {loss:.4} % lost");
+    match generated {
+        0 => println!("no packet came in the time that counts: lower `warm_up`, or raise `duration`"),
+        _ => println!("{throughput_pps:.1} packets/s, {loss:.4} % lost"),
+    }
     println!("{:16} {:>8} {:>10} {:>10} {:>10}", "stage", "busy", "max queue", "mean queue", "lost");
     for one in &outcomes[0].stages {
         println!(

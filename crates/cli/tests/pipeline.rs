@@ -154,6 +154,7 @@ fn broken_files_are_said_to_be() {
     }
     let output = forebay(&["simulate", file, "--set", "model=pipelin"]);
     let text = String::from_utf8(output.stderr).unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("unknown model `pipelin`") && text.contains("did you mean `pipeline`?"), "{text}");
 }
 
@@ -271,4 +272,31 @@ fn options_that_a_search_or_several_runs_ignore_are_refused_of_the_host_too() {
         let said = String::from_utf8(came.stderr).unwrap().replace("\n  │ ", " ");
         assert!(came.status.code() == Some(2) && said.contains(why), "{args:?}: {said}");
     }
+}
+
+#[test]
+fn a_window_without_packets_is_said_to_be_one_and_firmware_is_not_simulated() {
+    let file = study("network-processor/markov.toml");
+    let output = forebay(&["simulate", file.to_str().unwrap(), "--set", "arrivals.mean=10 s"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("no packet came") && !said.contains("% lost"), "{said}");
+    let core = study("embedded-ipsec/esp.toml");
+    let output = forebay(&["simulate", core.to_str().unwrap()]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("forebay explore run"), "{said}");
+    let output = forebay(&["simulate", core.to_str().unwrap(), "--set", "model=embeded"]);
+    assert!(String::from_utf8(output.stderr).unwrap().contains("embedded"), "all models are named");
+}
+
+#[test]
+fn the_smallest_configuration_of_the_page_runs() {
+    let page = std::fs::read_to_string(study("../docs/explore.md")).unwrap();
+    let lines = page.lines().skip_while(|line| *line != "    model = \"embedded\"");
+    let text: String =
+        lines.map_while(|line| line.strip_prefix("    ")).flat_map(|line| [line, "\n"]).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("core.toml");
+    std::fs::write(&file, text).unwrap();
+    let run = json(&["explore", "run", file.to_str().unwrap(), "--set", "input.packets=3"], 0);
+    assert_eq!(run["figures"]["packets"], 3);
 }

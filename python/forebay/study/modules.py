@@ -7,6 +7,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import linecache
+import re
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -38,7 +39,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, study: StudyFiles) -> None:
         self.study = study
-        self.package = f"forebay_study_{study.name.replace('-', '_')}"
+        # A folder may have a name that no module has: dots would be packages.
+        self.package = f"forebay_study_{re.sub(r'[^0-9A-Za-z_]', '_', study.name)}"
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None

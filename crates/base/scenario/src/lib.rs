@@ -19,7 +19,7 @@ pub use section::{Section, tables};
 pub use tree::{Table, Value};
 
 /// The words that `model` may be.
-pub const MODELS: &[&str] = &["host", "pipeline", "inline-card"];
+pub const MODELS: &[&str] = &["host", "pipeline", "inline-card", "embedded"];
 
 /// The text of a scenario file.
 ///

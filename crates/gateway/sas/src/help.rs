@@ -17,7 +17,7 @@ impl Problem {
     pub fn help(&self) -> Cow<'static, str> {
         match self {
             Problem::Unreadable(error) if error.kind() == io::ErrorKind::NotFound => {
-                "check the path: `--sas` takes a TOML file with one `[[sa]]` for each SA".into()
+                "check the path: the SAs file is a TOML file with one `[[sa]]` for each SA".into()
             }
             Problem::Unreadable(_) => "make the file readable for the user that runs Forebay".into(),
             Problem::TooLong { .. } => "check that this is the SAs file".into(),

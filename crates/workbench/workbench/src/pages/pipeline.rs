@@ -19,11 +19,14 @@ pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str
     );
     let frame = Frame {
         kind: format!("Forebay simulation: {name}"),
-        verdict: format!(
-            "{} packets/s, {} lost",
-            units::digits(first.throughput_pps),
-            units::percent(first.loss_probability)
-        ),
+        verdict: match first.generated {
+            0 => "no packet came in the time that counts".to_owned(),
+            _ => format!(
+                "{} packets/s, {} lost",
+                units::digits(first.throughput_pps),
+                units::percent(first.loss_probability)
+            ),
+        },
         intro: vec![facts],
         notes: notes.to_vec(),
         footer: made.sentence(". Figures, scenario and manifest are in the same directory."),
