@@ -9,7 +9,7 @@ mod write;
 pub mod xfrm;
 
 use forebay_crypto::{Direction, SaKeys, SecretBytes, Suite};
-use forebay_ipsec::{Policy, SaConfig};
+use forebay_ipsec::{Action, Policy, SaConfig};
 use zeroize::Zeroizing;
 
 pub use write::{KeyFile, Written, write};
@@ -68,6 +68,29 @@ impl Imported {
         self.remarks.push(Remark { line, text: shown(text), reason: reason.into(), lost: false });
     }
 
+    /// Leaves out SAs, of which no policy and no other SA makes use.
+    fn keep_sas(&mut self, keep: impl Fn(usize) -> bool) {
+        let mut places = Vec::with_capacity(self.sas.len());
+        let mut next = 0;
+        for place in 0..self.sas.len() {
+            places.push(next);
+            next += usize::from(keep(place));
+        }
+        let mut place = 0;
+        self.sas.retain(|_| {
+            place += 1;
+            keep(place - 1)
+        });
+        for sa in &mut self.sas {
+            sa.outer = sa.outer.map(|outer| places[outer]);
+        }
+        for policy in &mut self.policies {
+            if let Action::Protect(sas) = &mut policy.action {
+                sas.iter_mut().for_each(|session| session.0 = places[session.0 as usize] as u32);
+            }
+        }
+    }
+
     fn finish(mut self) -> Imported {
         self.remarks.sort_by_key(|remark| remark.line);
         self.remarks.dedup();
@@ -75,14 +98,65 @@ impl Imported {
     }
 }
 
-/// A line as it may be shown: no keys, and nothing that looks like one.
+/// Words whose value may be shown though it could be a piece of a key by its shape.
+const HARMLESS: &[&str] = &[
+    "src",
+    "dst",
+    "spi",
+    "reqid",
+    "in",
+    "out",
+    "protect",
+    "pri",
+    "priority",
+    "proto",
+    "sport",
+    "dport",
+    "type",
+    "code",
+    "mark",
+    "output-mark",
+    "if_id",
+    "esn",
+    "port",
+    "port_id",
+    "index",
+    "uid",
+    "addr",
+    "replay-window",
+    "pcpu-num",
+    "tfcpad",
+];
+
+/// Words behind which a key stands, with the name of an algorithm before it or without.
+const SECRET: &[&str] = &["enc", "auth", "auth-trunc", "aead", "comp", "cipher_key", "auth_key", "aead_key"];
+
+/// A line as it may be shown: no part of a key, whole or broken. What could be one by its place or its shape is hidden.
 fn shown(text: &str) -> String {
-    // Keys with colons between their bytes (secgw) are no run of hex digits.
-    let words = text.split_whitespace().map(|word| match word.split(':').count() {
-        parts if parts >= 8 && word.split(':').all(|part| part.len() <= 2) => "***".to_owned(),
-        _ => word.to_owned(),
+    let (mut secret, mut before) = (false, "");
+    let words = text.split_whitespace().map(|word| {
+        // A name of an algorithm has brackets or a dash; the word behind a key that says what follows is a name too.
+        let named = word.contains(['(', '-', '_']) && !word.contains(':');
+        let hidden = (secret && !named) || (is_like_key(word) && !HARMLESS.contains(&before));
+        if SECRET.contains(&word) {
+            secret = true;
+        } else if HARMLESS.contains(&word) || word.ends_with("_algo") || word == "mode" {
+            secret = false;
+        }
+        before = word;
+        if hidden && !HARMLESS.contains(&word) && !SECRET.contains(&word) && word != "mode" {
+            "***"
+        } else {
+            word
+        }
     });
     mask::shown(&words.collect::<Vec<_>>().join(" "))
+}
+
+/// Whether a word has the digits of a key, with colons between them or without.
+fn is_like_key(word: &str) -> bool {
+    let word = word.strip_prefix("0x").unwrap_or(word).trim_matches([',', '\\']);
+    word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':')
 }
 
 /// Whether the keys are those of the suite; what is wrong in words.

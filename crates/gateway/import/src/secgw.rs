@@ -33,7 +33,7 @@ pub fn read(text: &str) -> Imported {
             [other, ..] => imported.lose(
                 line,
                 &item,
-                format!("unknown item `{other}`: expected sp, sa, rt, neigh or flow"),
+                format!("unknown item `{}`: expected sp, sa, rt, neigh or flow", super::shown(other)),
             ),
         }
     }
@@ -48,20 +48,27 @@ pub fn read(text: &str) -> Imported {
     imported.finish()
 }
 
-/// The lines without comments, those that end in a backslash with what follows, each with its number.
+/// The lines without comments, each with its number. One that ends in a backslash goes on in the next without a space
+/// between them, as ipsec-secgw joins them (its parser.c); a line that is a comment is not there at all.
 fn items(text: &str) -> Vec<(usize, Zeroizing<String>)> {
     let mut items: Vec<(usize, Zeroizing<String>)> = Vec::new();
     let mut open = false;
     for (at, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim_end();
-        let (line, goes_on) = match line.strip_suffix('\\') {
+        if line.starts_with('#') {
+            continue;
+        }
+        let line = line.split('#').next().unwrap_or_default();
+        let (line, goes_on) = match line.trim_end().strip_suffix('\\') {
             Some(line) => (line, true),
             None => (line, false),
         };
         match items.last_mut().filter(|_| open) {
             Some((_, item)) => {
-                item.push(' ');
-                item.push_str(line);
+                // What grows in place leaves a copy of a key behind.
+                let mut joined = Zeroizing::new(String::with_capacity(item.len() + line.len()));
+                joined.push_str(item);
+                joined.push_str(line);
+                *item = joined;
             }
             None => items.push((at + 1, Zeroizing::new(line.to_owned()))),
         }
@@ -202,6 +209,11 @@ fn sa(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Resul
     let twice = |sa: &&ImportedSa| sa.direction == direction && sa.config.spi == spi;
     if let Some(first) = imported.sas.iter().find(twice) {
         return Err(format!("line {} has this SPI already", first.line));
+    }
+    // A gateway's file with both would be refused as a whole.
+    let keyed = |sa: &&ImportedSa| !cipher_key.is_empty() && *sa.key == *cipher_key;
+    if let Some(first) = imported.sas.iter().find(keyed) {
+        return Err(format!("the SA of line {} has the same key: give each a key of its own", first.line));
     }
     Ok(ImportedSa { config, direction, key: cipher_key, auth_key, outer: None, line })
 }

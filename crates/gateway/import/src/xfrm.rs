@@ -10,6 +10,7 @@ mod state;
 use std::net::IpAddr;
 
 use forebay_crypto::Direction;
+use forebay_ipsec::Action;
 
 use super::Imported;
 use policy::RawPolicy;
@@ -40,23 +41,66 @@ pub fn read(text: &str, local: &[IpAddr]) -> Imported {
         }
     }
     let places = add_states(states, &policies, local, &mut imported);
+    let given = !policies.is_empty();
     policy::add(policies, &places, &mut imported);
+    leave_out(&places, given, &mut imported);
     imported.finish()
 }
 
 /// Lines that begin with `src` and what is indented below; of policies the first line holds the selector.
 fn blocks<'a>(text: &'a str, imported: &mut Imported) -> Vec<Vec<Line<'a>>> {
     let mut blocks: Vec<Vec<Line<'a>>> = Vec::new();
+    let mut stray = false;
     for (at, line) in text.lines().enumerate() {
         let begins = line.starts_with("src ");
         match blocks.last_mut() {
             _ if line.trim().is_empty() => {}
-            _ if begins => blocks.push(vec![(at + 1, line)]),
-            Some(block) if line.starts_with([' ', '\t']) => block.push((at + 1, line)),
-            _ => imported.lose(at + 1, line, "not a line of `ip xfrm state` or `ip xfrm policy`"),
+            _ if begins => {
+                stray = false;
+                blocks.push(vec![(at + 1, line)]);
+            }
+            Some(block) if !stray && line.starts_with([' ', '\t']) => block.push((at + 1, line)),
+            _ => {
+                // What is indented below belongs to something else than the block before.
+                stray = true;
+                imported.lose(at + 1, line, "not a line of `ip xfrm state` or `ip xfrm policy`");
+            }
         }
     }
     blocks
+}
+
+/// Leaves out SAs that would take more here than in the kernel: without a policy or a selector of its own an SA is for
+/// any packet.
+fn leave_out(placed: &[Placed], policies: bool, imported: &mut Imported) {
+    let mut used = vec![false; imported.sas.len()];
+    for policy in &imported.policies {
+        if let Action::Protect(sas) = &policy.action {
+            for session in sas {
+                let around = std::iter::successors(Some(session.0 as usize), |&at| imported.sas[at].outer);
+                around.for_each(|at| used[at] = true);
+            }
+        }
+    }
+    let mut left_out = vec![];
+    for one in placed.iter().filter(|one| !used[one.place] && one.raw.takes_all()) {
+        let rival = |other: &&Placed| {
+            other.direction == one.direction && other.raw.route != one.raw.route && other.raw.takes_all()
+        };
+        if policies && (imported.policies.is_empty() || !one.raw.route.is_any()) {
+            left_out.push((one, "no imported policy says what it is for".to_owned()));
+        } else if let Some(other) = placed.iter().find(rival) {
+            let reason = format!(
+                "only its interface ID or mark tells it from the SA of line {}: print the policies too",
+                other.raw.line
+            );
+            left_out.push((one, reason));
+        }
+    }
+    for (one, reason) in &left_out {
+        imported.lose(one.raw.line, &one.raw.text, reason.as_str());
+    }
+    imported.keep_sas(|place| !left_out.iter().any(|(one, _)| one.place == place));
 }
 
 /// A state and the place that it got.
@@ -111,7 +155,8 @@ fn direction(state: &RawState, policies: &[RawPolicy], local: &[IpAddr]) -> Opti
         (false, true) => return Some(Direction::Open),
         _ => {}
     }
-    let fits = |policy: &&RawPolicy| policy.templates.iter().any(|template| template.is_of(state));
+    let fits =
+        |policy: &&RawPolicy| policy.templates.iter().any(|template| template.is_of(state, &policy.route));
     let (mut out, mut within) = (false, false);
     for policy in policies.iter().filter(fits) {
         match policy.direction {

@@ -6,7 +6,7 @@ use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{Action, Mode, NEST_MAX, Policy, PortRange, Protocol, TrafficSelector};
 use ipnet::IpNet;
 
-use super::state::{RawState, number};
+use super::state::{RawState, Route, number, optional};
 use super::{Imported, Line, Placed};
 
 /// Source and destination of what is meant, as it is printed.
@@ -47,6 +47,7 @@ pub struct RawPolicy {
     priority: u32,
     selector: Selector,
     pub templates: Vec<Template>,
+    pub route: Route,
 }
 
 impl Selector {
@@ -77,7 +78,28 @@ impl Selector {
 
     /// Whether it is for all packets of its version.
     pub fn is_any(&self) -> bool {
-        self.src.prefix_len() == 0 && self.dst.prefix_len() == 0 && self.protocol == 0
+        let ports = [self.sport, self.dport].iter().any(Option::is_some);
+        let types = [self.kind, self.code].iter().any(Option::is_some);
+        let addresses = self.src.prefix_len() == 0 && self.dst.prefix_len() == 0;
+        addresses && self.protocol == 0 && !ports && !types
+    }
+
+    /// Everything of the version of `like`.
+    pub fn any(like: IpAddr) -> Result<Selector, String> {
+        let net = IpNet::new(like, 0).map_err(|error| error.to_string())?.trunc();
+        Selector::read(&["src", &net.to_string(), "dst", &net.to_string()])
+    }
+
+    /// Whether a packet may be of both; said of too many rather than too few.
+    fn meets(&self, other: &Selector) -> bool {
+        let nets = |one: &IpNet, other: &IpNet| one.contains(other) || other.contains(one);
+        let protocols = self.protocol == 0 || other.protocol == 0 || self.protocol == other.protocol;
+        let ports = |one: Option<u16>, other: Option<u16>| one.is_none() || other.is_none() || one == other;
+        nets(&self.src, &other.src)
+            && nets(&self.dst, &other.dst)
+            && protocols
+            && ports(self.sport, other.sport)
+            && ports(self.dport, other.dport)
     }
 
     /// The selectors of this side and of the peer's.
@@ -127,10 +149,12 @@ fn protocol_number(word: &str) -> Option<u8> {
 
 impl Template {
     /// Whether this state is one that the template asks for.
-    pub fn is_of(&self, state: &RawState) -> bool {
+    pub fn is_of(&self, state: &RawState, route: &Route) -> bool {
         let fits = |wanted: IpAddr, found: IpAddr| wanted.is_unspecified() || wanted == found;
         // Where the template says nothing else, a transport state is one of the packet's own addresses.
         self.protocol == Some(state.protocol)
+            && route.if_id == state.route.if_id
+            && (state.route.mark.is_none() || route.mark == state.route.mark)
             && self.mode == Some(state.mode)
             && fits(self.src, state.src)
             && fits(self.dst, state.dst)
@@ -182,9 +206,10 @@ fn policy(block: &[Line<'_>], imported: &mut Imported) -> Result<RawPolicy, (usi
         direction,
         forward,
         block: block_it,
-        priority: after(&words, "priority").and_then(number).unwrap_or(0) as u32,
+        priority: optional(&words, "priority").map_err(|reason| (second, reason))?,
         selector,
         templates: vec![],
+        route: Route::default(),
     };
     let mut lifetimes = false;
     for &(line, text) in &block[2..] {
@@ -224,8 +249,8 @@ fn further(
                 Some("transport") => Some(Mode::Transport),
                 _ => None,
             };
-            template.spi = after(rest, "spi").and_then(number).unwrap_or(0) as u32;
-            template.reqid = after(rest, "reqid").and_then(number).unwrap_or(0) as u32;
+            template.spi = optional(rest, "spi").map_err(|reason| (line, reason))?;
+            template.reqid = optional(rest, "reqid").map_err(|reason| (line, reason))?;
         }
         ["level", level, ..] => {
             if let Some(template) = policy.templates.last_mut() {
@@ -233,9 +258,11 @@ fn further(
             }
         }
         ["enc-mask", ..] => {}
-        ["mark", ..] => imported.note(line, text, "marks select policies by routing; here selectors do"),
-        ["if_id", ..] => {
-            imported.note(line, text, "interface IDs select policies by routing; here selectors do")
+        ["if_id" | "mark", ..] => {
+            if !policy.route.line(&words).map_err(|reason| (line, reason))? {
+                return Err((line, "cannot parse this line".to_owned()));
+            }
+            imported.note(line, text, "the kernel selects the policy by this too; here selectors do alone");
         }
         ["crypto", "offload", ..] => {
             imported.note(line, text, "the scheduler chooses the processor: see [[processor]]");
@@ -256,7 +283,8 @@ fn further(
         ["security", "context", ..] => {
             return Err((line, "security contexts are not supported".to_owned()));
         }
-        _ => imported.lose(line, text, "cannot parse this line"),
+        // It may say to what the policy is restricted.
+        _ => return Err((line, "cannot parse this line".to_owned())),
     }
     Ok(())
 }
@@ -264,6 +292,7 @@ fn further(
 /// Adds the policies in their order.
 pub fn add(mut policies: Vec<RawPolicy>, states: &[Placed], imported: &mut Imported) {
     policies.sort_by_key(|policy| policy.priority);
+    let policies = without_rivals(policies, imported);
     let within: Vec<RawPolicy> =
         policies.iter().filter(|one| one.direction == Direction::Open && !one.forward).cloned().collect();
     for policy in policies {
@@ -271,6 +300,7 @@ pub fn add(mut policies: Vec<RawPolicy>, states: &[Placed], imported: &mut Impor
             other.selector == policy.selector
                 && other.block == policy.block
                 && other.templates == policy.templates
+                && other.route == policy.route
         };
         // What is forwarded has come in here as well.
         if policy.forward && within.iter().any(same) {
@@ -281,6 +311,32 @@ pub fn add(mut policies: Vec<RawPolicy>, states: &[Placed], imported: &mut Impor
             Err(reason) => imported.lose(policy.line, &policy.text, reason),
         }
     }
+}
+
+/// Without those that only an interface or a mark tells from others: the one that stands first would take the other's
+/// packets.
+fn without_rivals(policies: Vec<RawPolicy>, imported: &mut Imported) -> Vec<RawPolicy> {
+    let rival = |one: &RawPolicy| {
+        let rivals = |other: &&RawPolicy| {
+            let together = one.direction == other.direction && one.forward == other.forward;
+            together && one.route != other.route && one.selector.meets(&other.selector)
+        };
+        policies.iter().find(rivals).filter(|_| !one.route.is_any()).map(|other| other.line)
+    };
+    let rivals: Vec<Option<usize>> = policies.iter().map(rival).collect();
+    let mut kept = Vec::new();
+    for (policy, rival) in policies.into_iter().zip(rivals) {
+        let Some(rival) = rival else {
+            kept.push(policy);
+            continue;
+        };
+        let reason = format!(
+            "only its interface ID or mark tells it from the policy of line {rival}, and one of them would take the \
+             other's traffic: give each tunnel selectors of its own"
+        );
+        imported.lose(policy.line, &policy.text, reason);
+    }
+    kept
 }
 
 fn resolve(raw: &RawPolicy, states: &[Placed], imported: &mut Imported) -> Result<Policy, String> {
@@ -314,7 +370,7 @@ fn protecting(
             }
             return Err("a template of a protocol or mode that is not supported".to_owned());
         }
-        let of = |state: &&Placed| state.direction == raw.direction && template.is_of(&state.raw);
+        let of = |state: &&Placed| state.direction == raw.direction && template.is_of(&state.raw, &raw.route);
         let found: Vec<usize> = states.iter().filter(of).map(|state| state.place).collect();
         if found.is_empty() {
             return Err("no imported SA matches its template".to_owned());

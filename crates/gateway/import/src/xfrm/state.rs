@@ -30,6 +30,8 @@ pub struct RawState {
     /// Whether packets were counted in this direction.
     pub sent: bool,
     pub received: bool,
+    /// What a packet's route must have chosen for the state to be taken.
+    pub route: Route,
     aead: Option<Algorithm>,
     cipher: Option<Algorithm>,
     auth: Option<Algorithm>,
@@ -68,6 +70,43 @@ pub fn number(text: &str) -> Option<u64> {
     }
 }
 
+fn is_bitmap_word(word: &str) -> bool {
+    word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The number behind `key`, 0 where the key is not printed.
+pub fn optional(words: &[&str], key: &str) -> Result<u32, String> {
+    let Some(at) = words.iter().position(|word| *word == key) else { return Ok(0) };
+    let value = words.get(at + 1).and_then(|word| number(word)).and_then(|value| u32::try_from(value).ok());
+    value.ok_or_else(|| format!("`{key}` has no number of 32 bits"))
+}
+
+/// What the kernel has beside selectors to choose by: an interface's ID and a mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    pub if_id: u32,
+    pub mark: Option<String>,
+}
+
+impl Route {
+    pub fn is_any(&self) -> bool {
+        *self == Route::default()
+    }
+
+    /// Takes `if_id` and `mark`; says whether it is such a line.
+    pub fn line(&mut self, words: &[&str]) -> Result<bool, String> {
+        match words {
+            ["if_id", id] => {
+                let id = number(id).and_then(|id| u32::try_from(id).ok());
+                self.if_id = id.ok_or("cannot parse the interface ID")?;
+            }
+            ["mark", mark] => self.mark = Some((*mark).to_owned()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
 struct Reading;
 
 type Fault = (usize, String);
@@ -98,7 +137,7 @@ impl Reading {
         };
         let spi = after(&words, "spi").and_then(number).and_then(|spi| Spi::new(u32::try_from(spi).ok()?));
         let spi = spi.ok_or((second, "an SPI of zero: the key exchange is in progress".to_owned()))?;
-        let reqid = after(&words, "reqid").and_then(number).unwrap_or(0) as u32;
+        let reqid = optional(&words, "reqid").map_err(|reason| (second, reason))?;
         let mut state = RawState {
             line,
             text: format!("{} {}", head.trim(), id.trim()),
@@ -111,6 +150,7 @@ impl Reading {
             direction: None,
             sent: false,
             received: false,
+            route: Route::default(),
             aead: None,
             cipher: None,
             auth: None,
@@ -121,24 +161,34 @@ impl Reading {
             selector: None,
             lifetime: Lifetime::default(),
         };
-        let mut skipping = 0;
+        // Words of the bitmap that are still to come; how many stand on a line depends on the version of iproute2.
+        let mut bitmap = 0;
         let mut current = false;
         for &(line, text) in &block[2..] {
-            if skipping > 0 {
-                skipping -= 1;
+            let words: Vec<&str> = text.split_whitespace().collect();
+            if bitmap > 0 {
+                if words.len() > bitmap || !words.iter().copied().all(is_bitmap_word) {
+                    return Err((
+                        line,
+                        format!("expected {bitmap} more words of the replay window's bitmap"),
+                    ));
+                }
+                bitmap -= words.len();
                 continue;
             }
-            let words: Vec<&str> = text.split_whitespace().collect();
-            if let Some(lines) = state.line(line, text, &words, &mut current, imported)? {
-                skipping = lines;
+            if let Some(words) = state.line(line, text, &words, &mut current, imported)? {
+                bitmap = words;
             }
         }
-        Ok(state)
+        match bitmap {
+            0 => Ok(state),
+            _ => Err(fault("the state ends within the replay window's bitmap")),
+        }
     }
 }
 
 impl RawState {
-    /// Takes one line; says how many behind it belong to it and mean nothing.
+    /// Takes one line; says how many words of a bitmap follow, which mean nothing here.
     fn line(
         &mut self,
         line: usize,
@@ -151,8 +201,8 @@ impl RawState {
         match words {
             // Counted, as stats.
             ["replay-window", _, "replay", ..] => {}
-            ["replay-window", window, ..] => {
-                self.window = number(window).unwrap_or(0) as u32;
+            ["replay-window", ..] => {
+                self.window = optional(words, "replay-window").map_err(fault)?;
                 self.flags(words);
             }
             ["flag", ..] | ["extra_flag", ..] => self.flags(words),
@@ -173,10 +223,16 @@ impl RawState {
             }
             ["encap", ..] => return Err(fault("an encapsulation without a type".to_owned())),
             ["sel", rest @ ..] => self.selector = Some(Selector::read(rest).map_err(fault)?),
-            ["mark", ..] => imported.note(line, text, "marks choose SAs by routing: say which in policies"),
-            ["output-mark", ..] => imported.note(line, text, "see `mark` of [[outside]]"),
-            ["if_id", ..] => {
-                imported.note(line, text, "interface IDs choose SAs by routing: say which in policies")
+            ["output-mark", ..] => imported.lose(line, text, "write `mark` of [[outside]] by hand"),
+            ["if_id" | "mark", ..] => {
+                if !self.route.line(words).map_err(fault)? {
+                    return Err(fault("cannot parse this line".to_owned()));
+                }
+                imported.note(
+                    line,
+                    text,
+                    "the kernel chooses the SA by this too: here selectors choose alone",
+                );
             }
             ["tfcpad", bytes] => {
                 if number(bytes) != Some(0) {
@@ -196,10 +252,9 @@ impl RawState {
             ["anti-replay", "context:", rest @ ..] => self.counted(rest),
             ["anti-replay", "esn", "context:", rest @ ..] => self.counted(rest),
             ["seq-hi", ..] | ["seq", ..] | ["oseq-hi", ..] => self.counted(words),
-            ["replay_window", window, "bitmap-length", words] => {
-                self.window = number(window).unwrap_or(0) as u32;
-                // Four words on a line.
-                return Ok(Some(number(words).unwrap_or(0).div_ceil(4) as usize));
+            ["replay_window", _, "bitmap-length", _] => {
+                self.window = optional(words, "replay_window").map_err(fault)?;
+                return Ok(Some(optional(words, "bitmap-length").map_err(fault)? as usize));
             }
             ["lifetime", "config:"] => *current = false,
             ["lifetime", "current:"] => *current = true,
@@ -217,7 +272,8 @@ impl RawState {
                 Some(cpu) => self.cpu = Some(cpu.into()),
                 None => imported.note(line, text, "no worker thread has this number: it sends for all CPUs"),
             },
-            _ => imported.lose(line, text, "cannot parse this line"),
+            // It may say to whom the state is restricted.
+            _ => return Err(fault("cannot parse this line".to_owned())),
         }
         Ok(None)
     }
@@ -272,7 +328,7 @@ impl RawState {
             Direction::Open => (self.dst, self.src),
         };
         let plain = SaConfig::new(&name(direction, self.spi.get()), self.spi, suite, local, remote);
-        let (local_ts, remote_ts) = match self.selector.as_ref().filter(|selector| !selector.is_any()) {
+        let (local_ts, remote_ts) = match self.selector()? {
             Some(selector) => {
                 let (local, remote) = selector.sides(direction)?;
                 (vec![local], vec![remote])
@@ -292,8 +348,39 @@ impl RawState {
             ..plain
         };
         self.apply_flags(&mut config, imported);
+        if match direction {
+            Direction::Seal => self.sent,
+            Direction::Open => self.received,
+        } {
+            imported.lose(self.line, &self.text, match direction {
+                Direction::Seal => {
+                    "packets were sent already: sequence numbers would begin with 1 again, which the peer drops, and IVs \
+                     may repeat; negotiate new keys before this SA is used"
+                }
+                Direction::Open => {
+                    "packets were received already: the replay window begins empty, so that they would be taken again; \
+                     negotiate new keys before this SA is used"
+                }
+            });
+        }
         config.check().map_err(|error| error.to_string())?;
         Ok(ImportedSa { config, direction, key, auth_key, outer: None, line: self.line })
+    }
+
+    /// Whether no selector restricts it to some packets of a family.
+    pub fn takes_all(&self) -> bool {
+        self.selector.as_ref().is_none_or(Selector::is_any)
+    }
+
+    /// The selector where it is narrower than any to any. In tunnel mode the kernel takes inner packets of the outer
+    /// family alone unless the state has the flag `af-unspec`.
+    fn selector(&self) -> Result<Option<Selector>, String> {
+        let both = self.mode == Mode::Transport || self.flags.iter().any(|flag| flag == "af-unspec");
+        match &self.selector {
+            Some(selector) if !selector.is_any() => Ok(Some(selector.clone())),
+            _ if both => Ok(None),
+            _ => Selector::any(self.src).map(Some),
+        }
     }
 
     /// The window, which means nothing outbound.
