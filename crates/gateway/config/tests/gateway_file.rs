@@ -279,10 +279,7 @@ fn an_sa_of_a_worker_thread_that_is_not_there_is_a_warning() {
         said.filter(|message| message.contains("worker thread")).collect::<Vec<_>>()
     };
     let set = [("out", 256, ""), ("out", 257, "cpu = 0"), ("out", 258, "cpu = 2"), ("in", 300, "cpu = 1")];
-    assert_eq!(
-        warnings(2, &set),
-        ["SA `sa-258` is unused: there is no worker thread 2, the last one is 1"]
-    );
+    assert_eq!(warnings(2, &set), ["SA `sa-258` is unused: there is no worker thread 2, the last one is 1"]);
     assert!(warnings(3, &set).is_empty());
     assert_eq!(
         warnings(1, &set[3..]),

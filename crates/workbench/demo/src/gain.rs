@@ -169,8 +169,7 @@ impl Lab {
         let (suite, clock) = (self.suite, self.clock);
         let setting = Setting { suite, sas: SAS, packets: &self.packets, policy, window: 1, clock };
         let mut rig = Rig::warm(&setting, self.bank.open(places)?, self.slice)?;
-        let counted =
-            |rig: &Rig<'_>| -> Vec<u64> { rig.processors().map(|one| one.packets).collect() };
+        let counted = |rig: &Rig<'_>| -> Vec<u64> { rig.processors().map(|one| one.packets).collect() };
         let before = counted(&rig);
         let rate = rig.saturate(self.slice)?;
         let done: Vec<u64> = counted(&rig).iter().zip(before).map(|(after, before)| after - before).collect();

@@ -486,6 +486,8 @@ fn dealt(policy: Policy, places: &[(usize, usize)], cores: usize) -> Vec<(Policy
                 }
                 (Policy::Split { weights: of_own }, of_own.iter().sum())
             }
+            // Between cores nothing is chosen by size: whoever is free takes the next burst.
+            Policy::SizeThreshold { .. } => (Policy::FinishTime, 1),
             policy => (policy, 1),
         }
     };
