@@ -173,13 +173,15 @@ impl Bank {
     /// If one cannot be opened.
     pub fn open(&self, places: &[usize]) -> miette::Result<Team> {
         let bus = Bus::new(BusConfig::pci_66());
+        let moves_only = places.first().is_some_and(|&first| self.specs[first].is_io());
         let mut team = Team { engines: vec![vec![]], places: vec![] };
         for &place in places {
             let (processor, kind) = open(&self.specs[place], &bus)?;
             let Measured { cost, queue, .. } = self.measured[place];
             let setup = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue };
             let engine = match self.specs[place].what {
-                What::Worker(_) => {
+                // Beside a core without crypto, others do its crypto.
+                What::Worker(_) if !moves_only => {
                     team.engines.push(vec![]);
                     team.engines.len() - 1
                 }
