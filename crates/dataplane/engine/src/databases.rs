@@ -20,17 +20,41 @@ pub struct Databases {
 }
 
 /// Packets that have left, in the order of their release. Each SA has its *lane*, so that packets of several SAs can be
-/// taken by several cores at the same time.
+/// taken by several cores at the same time: one for each core and direction.
 #[derive(Debug, Default)]
 pub struct Outputs {
     lanes: Vec<Vec<Output>>,
+    cores: usize,
+    /// By SA.
+    lane_of: Vec<u8>,
     len: usize,
 }
 
+/// Cores that have lanes of their own; further ones share them.
+const CORES: usize = 64;
+
 impl Outputs {
-    /// Lanes with room for so many packets each.
-    pub fn new(lanes: usize, room: usize) -> Outputs {
-        Outputs { lanes: (0..lanes.max(1)).map(|_| Vec::with_capacity(room)).collect(), len: 0 }
+    /// Lanes for so many cores, with room for so many packets each.
+    pub fn new(cores: usize, room: usize) -> Outputs {
+        let cores = cores.clamp(1, CORES);
+        let lanes = if cores == 1 { 1 } else { 2 * cores };
+        let lanes = (0..lanes).map(|_| Vec::with_capacity(room)).collect();
+        Outputs { lanes, cores, lane_of: Vec::new(), len: 0 }
+    }
+
+    /// Gives an SA its lane: an inbound one that of the core to which its SPI leads ([`Engine::set_lanes`](crate::Engine::set_lanes)).
+    pub fn open(&mut self, session: SessionId, direction: Direction, spi: u32) {
+        let number = session.0 as usize;
+        if self.lane_of.len() <= number {
+            self.lane_of.resize(number + 1, 0);
+        }
+        let cores = self.cores;
+        self.lane_of[number] = match direction {
+            _ if cores == 1 => 0,
+            Direction::Open => (spi as usize % cores) as u8,
+            // Packets of one lane leave in trains, and the peer's kernel steers a train by its first SPI.
+            Direction::Seal => (cores + spi as usize % cores) as u8,
+        };
     }
 
     /// Packets in all lanes.
@@ -42,10 +66,7 @@ impl Outputs {
     /// The lane of an SA's packets; of those without one the first.
     #[inline]
     pub fn lane_of(&self, session: Option<SessionId>) -> usize {
-        match self.lanes.len() {
-            1 => 0,
-            lanes => session.map_or(0, |session| session.0 as usize % lanes),
-        }
+        session.and_then(|session| self.lane_of.get(session.0 as usize)).map_or(0, |lane| usize::from(*lane))
     }
 
     /// Puts packets of one SA behind those of its lane.

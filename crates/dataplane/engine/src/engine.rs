@@ -334,9 +334,22 @@ impl Engine {
         self.core.untaken
     }
 
-    /// Has packets leave by so many lanes, those of SA number n by lane n modulo their number. There is one to begin with.
-    pub fn set_lanes(&mut self, lanes: usize) {
-        self.shared.pass().outputs = Outputs::new(lanes, self.core.limits.in_flight);
+    /// Has packets leave by lanes for so many cores, before there are SAs. Of n cores, n > 1, the first n lanes are for inbound SAs:
+    /// each has the lane number SPI modulo n, which is where sockets deliver its packets. The other n are for outbound ones,
+    /// by the same rule, so that a peer with as many cores has them steered alike.
+    /// There is one lane for all to begin with.
+    pub fn set_lanes(&mut self, cores: usize) {
+        self.shared.pass().outputs = Outputs::new(cores, self.core.limits.in_flight);
+    }
+
+    /// The lane of an SA's packets.
+    pub fn lane_of(&self, session: SessionId) -> usize {
+        self.shared.pass().outputs.lane_of(Some(session))
+    }
+
+    /// How many lanes there are.
+    pub fn lanes(&self) -> usize {
+        self.shared.pass().outputs.lanes()
     }
 
     /// Takes the packets that [`Engine::admit_burst`] could not admit.

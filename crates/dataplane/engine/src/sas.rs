@@ -115,6 +115,8 @@ impl Engine {
         db.keys.put(session, direction, keys);
         sessions.opened(session, db.keys.generation(session));
         db.tickets.open(session.0);
+        let spi = db.ipsec.config(session).map_or(0, |config| config.spi.get());
+        db.outputs.open(session, direction, spi);
         Ok(())
     }
 

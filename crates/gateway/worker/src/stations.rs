@@ -6,16 +6,19 @@
 //!
 //! Packets leave by *lanes*, each SA always by the same. One core at a time sends what stands in a lane, by its own
 //! station's links, whoever it was that put it there; a core that finds a lane taken leaves its packets to the one
-//! inside. So the packets of an SA are sent in order, and nobody waits.
+//! inside. So the packets of an SA are sent in order, and nobody waits. Because the kernel
+//! may put what two CPUs have just given to it in another order, the core that sent last goes on to send. The lanes of inbound
+//! SAs belong to one worker for good: the kernel delivers a flow at the queue of the TUN interface by which the other direction
+//! comes, so that queue must not change.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use forebay_crypto::SessionId;
 use forebay_engine::Turnstile;
 use forebay_ipsec::Event;
+use forebay_time::Time;
 use forebay_wire::{Ip, ipv4, protocol};
 
 use crate::bell::Bell;
@@ -69,8 +72,11 @@ pub struct Outgoings {
     /// By the outside links of a station.
     pub outside: Vec<Queue>,
     pub held: Held,
-    /// [`Shared::notes`] when what is held was last looked at.
-    pub notes: u64,
+    /// The worker that sent last, and when.
+    pub sender: usize,
+    pub sent: Time,
+    /// Since when packets wait for a worker that should send them.
+    pub left: Option<Time>,
 }
 
 /// What happened to SAs, for other threads.
@@ -86,20 +92,15 @@ pub struct Events {
 
 impl Shared {
     /// Of these stations.
-    pub fn new(stations: Vec<Station>) -> Shared {
+    pub fn new(stations: Vec<Station>, lanes: usize) -> Shared {
         let links = stations.first().map_or(0, |station| station.outside.len());
         let lane = || {
             let outside = (0..links).map(|_| Queue::default()).collect();
             Lane { packets: Turnstile::new(Outgoings { outside, ..Outgoings::default() }), ..Lane::default() }
         };
-        let lanes = stations.iter().map(|_| lane()).collect();
+        let lanes = (0..lanes).map(|_| lane()).collect();
         let (events, removals, holds, notes) = Default::default();
         Shared { stations, lanes, events, removals, holds, notes }
-    }
-
-    /// The lane of an SA's packets.
-    pub fn lane_of(&self, session: SessionId) -> &Lane {
-        &self.lanes[session.0 as usize % self.lanes.len()]
     }
 
     /// Packets that wait for a link to have room.

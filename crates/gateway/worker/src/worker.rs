@@ -93,6 +93,7 @@ pub struct Worker {
     installed: Installed,
     /// Emptied in every round.
     outputs: Vec<Output>,
+    fresh: Vec<Output>,
     seen: Vec<Seen>,
     wait: Box<dyn Wait>,
     stop: bool,
@@ -178,8 +179,10 @@ impl Worker {
     /// If the system has no descriptor left.
     pub fn all(mut setups: Vec<Setup>) -> io::Result<(Vec<Worker>, Vec<Handle>)> {
         let count = setups.len();
+        let mut lanes = 1;
         if let Some(first) = setups.first_mut() {
             first.engine.set_lanes(count);
+            lanes = first.engine.lanes();
         }
         let (mut stations, mut rest) = (vec![], vec![]);
         for Setup { inside, outside, engine, icmp, own, wait } in setups {
@@ -187,7 +190,7 @@ impl Worker {
             stations.push(Station::new(inside, outside, bell.clone()));
             rest.push((engine, icmp, own, wait, bell));
         }
-        let shared = Arc::new(Shared::new(stations));
+        let shared = Arc::new(Shared::new(stations, lanes));
         let mut all = (vec![], vec![]);
         for (index, (engine, icmp, own, wait, bell)) in rest.into_iter().enumerate() {
             let (sender, orders) = mpsc::channel();
@@ -214,6 +217,7 @@ impl Worker {
                 notes_seen: 0,
                 installed: Installed::default(),
                 outputs: Vec::new(),
+                fresh: Vec::new(),
                 seen: Vec::new(),
                 wait,
                 stop: false,

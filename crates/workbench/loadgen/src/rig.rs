@@ -191,7 +191,7 @@ impl<'a> Rig<'a> {
         let weights: Vec<u16> = self.cores.iter().map(|core| core.weight).collect();
         let Rig { setting, cores, source, sink, .. } = self;
         let weights = weights.as_slice();
-        let hall = |core| Hall { setting: *setting, core, weights, source, sink, end, before };
+        let hall = |core| Hall { setting, core, weights, source, sink, end, before };
         let mut cores = cores.iter_mut().enumerate().filter(|(_, core)| core.weight > 0);
         let Some((first, mine)) = cores.next() else { return Ok(()) };
         std::thread::scope(|scope| {
@@ -231,7 +231,7 @@ impl<'a> Rig<'a> {
             let mut moved = false;
             for (place, core) in cores.iter_mut().enumerate() {
                 let (weights, before) = (&weights[..], u64::MAX);
-                let hall = Hall { setting: *setting, core: place, weights, source, sink, end, before };
+                let hall = Hall { setting, core: place, weights, source, sink, end, before };
                 core.engine.flush();
                 moved |= core.engine.poll();
                 moved |= core.take(&hall)?;

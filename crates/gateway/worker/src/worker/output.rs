@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{Engine, Output};
-use forebay_ipsec::DropReason;
+use forebay_ipsec::{DropReason, Ipsec};
 use forebay_planted::{Fault, planted};
+use forebay_time::{Duration, Time};
 
 use super::Worker;
 use crate::intake::{self, FROM_INSIDE};
@@ -14,6 +15,12 @@ use crate::stations::{Outgoings, Shared};
 
 /// Times that a lane is looked at again for what others have left in it meanwhile.
 const LOOKS: usize = 4;
+
+/// How long the kernel may take with what one CPU has sent, beyond which another may send packets of the same SAs.
+const SETTLES: Duration = Duration::from_millis(4);
+
+/// How long packets wait for the worker that should send them.
+const ABSENT: Duration = Duration::from_millis(50);
 
 /// An SA as the packets that come out see it.
 #[derive(Clone, Copy)]
@@ -45,6 +52,10 @@ impl Worker {
     fn send_lane(&mut self, shared: &Shared, place: usize) -> bool {
         let lane = &shared.lanes[place];
         let Some(mut packets) = lane.packets.try_pass() else { return false };
+        let now = self.engine.clock().now();
+        if !self.may_send(shared, place, &mut packets, now) {
+            return false;
+        }
         let mut moved = false;
         for _ in 0..LOOKS {
             self.fill_lane(shared, place, &mut packets);
@@ -56,6 +67,9 @@ impl Worker {
                 sent |= send(&mut self.engine, &mut port.pass(), queue);
             }
             moved |= sent;
+            if sent {
+                packets.sent = self.engine.clock().now();
+            }
             let sealed: usize = packets.outside.iter().map(Queue::len).sum();
             lane.sealed.store(sealed, Ordering::Relaxed);
             lane.waiting.store(sealed + packets.inside.len(), Ordering::Relaxed);
@@ -66,19 +80,43 @@ impl Worker {
         moved
     }
 
+    /// Whether this worker may send the packets of a lane; if not, it wakes the one that should.
+    fn may_send(&self, shared: &Shared, place: usize, packets: &mut Outgoings, now: Time) -> bool {
+        let workers = shared.stations.len();
+        let (sender, since, limit) = match place < workers {
+            // For good, unless that one does not come.
+            true => (place, packets.left, ABSENT),
+            false => (packets.sender, Some(packets.sent), SETTLES),
+        };
+        let is_over = since.is_some_and(|since| now.since(since) >= limit);
+        if sender != self.index && !is_over {
+            packets.left.get_or_insert(now);
+            shared.stations[sender].bell.ring_for_work();
+            return false;
+        }
+        packets.left = None;
+        packets.sender = self.index;
+        true
+    }
+
     /// Puts what has left the engine into a lane, each packet behind those for its link.
     fn fill_lane(&mut self, shared: &Shared, place: usize, packets: &mut Outgoings) {
         let mut outputs = std::mem::take(&mut self.outputs);
-        let notes = shared.notes.load(Ordering::Acquire);
-        if packets.notes != notes && !planted(Fault::HeldNotReleased) {
-            packets.notes = notes;
+        let mut fresh = std::mem::take(&mut self.fresh);
+        self.engine.take_outputs(place, &mut fresh);
+        let mut sas = std::mem::take(&mut self.seen);
+        // Who waits and who goes is decided at one look: a limit that is raised between two looks would let packets go
+        // before those that wait.
+        let sad = self.engine.sad();
+        if packets.held.len() > 0 && !planted(Fault::HeldNotReleased) {
             packets.held.look_again();
-            packets.held.release(&self.engine.sad(), &mut outputs);
+            packets.held.release(&sad, &mut outputs);
         }
         let noted = outputs.len();
-        self.engine.take_outputs(place, &mut outputs);
-        let mut sas = std::mem::take(&mut self.seen);
-        see(&self.engine, &outputs, shared.holds.load(Ordering::Acquire), &mut sas);
+        outputs.append(&mut fresh);
+        see(&sad, &outputs, shared.holds.load(Ordering::Acquire), &mut sas);
+        drop(sad);
+        self.fresh = fresh;
         let mut of = sas.iter();
         let mut seen = of.next();
         for (at, output) in outputs.drain(..).enumerate() {
@@ -179,11 +217,7 @@ impl Worker {
 }
 
 /// Notes what is to be known of the SAs of packets, for each run of packets of one SA; all at one look.
-fn see(engine: &Engine, outputs: &[Output], holds: bool, sas: &mut Vec<Seen>) {
-    if outputs.is_empty() {
-        return;
-    }
-    let sad = engine.sad();
+fn see(sad: &Ipsec, outputs: &[Output], holds: bool, sas: &mut Vec<Seen>) {
     let mut last = None;
     for session in outputs.iter().filter_map(|output| output.session) {
         if last.replace(session) == Some(session) {

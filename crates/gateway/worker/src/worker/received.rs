@@ -45,14 +45,16 @@ impl Worker {
 
     /// Takes the packets of an SA that wait until their numbers are noted.
     pub fn take_held(&mut self, session: SessionId) -> Vec<Output> {
-        self.shared.lane_of(session).packets.pass().held.take(session)
+        let lane = self.engine.lane_of(session);
+        self.shared.lanes[lane].packets.pass().held.take(session)
     }
 
     /// Takes them up as packets of `session`, which has received them.
     pub fn put_held(&mut self, session: SessionId, outputs: Vec<Output>) {
         let until = self.engine.sad().sequence(session).unwrap_or(0);
         let mut refused = vec![];
-        let mut lane = self.shared.lane_of(session).packets.pass();
+        let lane = self.engine.lane_of(session);
+        let mut lane = self.shared.lanes[lane].packets.pass();
         for output in outputs {
             let output = Output { session: Some(session), ..output };
             match lane.held.put(session, until, output) {

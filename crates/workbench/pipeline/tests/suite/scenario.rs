@@ -229,7 +229,7 @@ fn what_cannot_stand_together() {
     assert_eq!(one(&["stage.recieve.time=1"]).1, "the list has no element `recieve`");
     assert_eq!(
         one(&["model=pipelines"]).2,
-        "expected `host`, `pipeline`, `inline-card`; did you mean `pipeline`?"
+        "expected `host`, `pipeline`, `inline-card`, `embedded`; did you mean `pipeline`?"
     );
     assert_eq!(one(&["arrivals.packet_rate=3"]).1, "both `mean` and `packet_rate` are given");
     assert_eq!(one(&["stage.ip.distribution=erlang"]).1, "this [[stage]] has no `phases`");
