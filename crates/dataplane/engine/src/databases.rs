@@ -97,6 +97,11 @@ impl Outputs {
         }
     }
 
+    /// Whether a lane has no packets.
+    pub fn is_empty(&self, lane: usize) -> bool {
+        self.lanes.get(lane).is_none_or(Vec::is_empty)
+    }
+
     /// How many lanes there are.
     pub fn lanes(&self) -> usize {
         self.lanes.len()

@@ -347,6 +347,11 @@ impl Engine {
         self.shared.pass().outputs.lane_of(Some(session))
     }
 
+    /// Whether nothing waits in a lane to be taken.
+    pub fn is_empty_lane(&self, lane: usize) -> bool {
+        self.shared.pass().outputs.is_empty(lane)
+    }
+
     /// How many lanes there are.
     pub fn lanes(&self) -> usize {
         self.shared.pass().outputs.lanes()

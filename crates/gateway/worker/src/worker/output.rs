@@ -89,6 +89,10 @@ impl Worker {
             false => (packets.sender, Some(packets.sent), SETTLES),
         };
         let is_over = since.is_some_and(|since| now.since(since) >= limit);
+        if sender != self.index && packets.held.len() == 0 && self.engine.is_empty_lane(place) {
+            packets.left = None;
+            return false;
+        }
         if sender != self.index && !is_over {
             packets.left.get_or_insert(now);
             shared.stations[sender].bell.ring_for_work();
