@@ -38,8 +38,8 @@ class Progress:
     def __enter__(self) -> Watch | None:
         if callable(self._asked):
             return self._asked
-        # A notebook shows stderr below its cell as a terminal does.
-        seen = sys.stderr.isatty() or "ipykernel" in sys.modules
+        # A notebook shows stderr below its cell as a terminal does; the stream is ipykernel's there.
+        seen = sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")
         if self._asked is False or (self._asked is None and not seen):
             return None
         return self._show

@@ -1,5 +1,6 @@
 """Runs: the command's figures, paths, replications, packets as Arrow."""
 
+import io
 import json
 import math
 import pickle
@@ -188,14 +189,17 @@ def test_seeds_that_are_none_are_refused(host: fb.Scenario) -> None:
             fb.sweep(host, {"traffic.packets": [10]}, seed=seed)
 
 
-def test_progress_is_shown_in_a_notebook(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_progress_is_shown_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     from forebay import _progress
 
     monkeypatch.setattr(_progress, "_QUIET_S", 0.0)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
     with _progress.Progress(None, "simulating") as watch:
         assert watch is None
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    # The class that a notebook's kernel puts in the place of stderr.
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    monkeypatch.setattr(sys, "stderr", stream)
     with _progress.Progress(None, "simulating") as watch:
         assert watch is not None and watch(1, 2)
-    said = capsys.readouterr().err
+    said = stream.getvalue()
     assert "50 % of 2" in said and said.endswith("\r") and "\x1b" not in said
