@@ -3,7 +3,7 @@
 //! There are two levels.
 //!
 //! - [`Engine`] takes bursts of plain or protected IP packets and gives the finished ones back in order. It places the
-//!   crypto on its [processors](Processor): AWS-LC (feature `aws-lc`), other cores ([`Lane`]), or your own.
+//!   crypto on its [processors](Processor): AWS-LC (feature `aws-lc`), or your own.
 //! - [`Ipsec`] is what lies below: it prepares a packet, you have the [`JobSpec`] that is left done by whatever can, and
 //!   it completes the packet. It asks no clock, draws no random number and does no crypto.
 //!
@@ -43,13 +43,12 @@
 pub use forebay_crypto::fault;
 pub use forebay_crypto::{
     Capabilities, Cipher, Direction, Fallback, Integrity, Job, JobSpec, KeyError, Layout, Packet, Processor,
-    SaKeys, SecretBytes, SessionError, SessionId, Span, Suite, SuiteError, Verdict, copy_all,
-    forward_processor,
+    SaKeys, SecretBytes, SessionError, SessionId, Span, Suite, SuiteError, Verdict, forward_processor,
 };
 #[cfg(feature = "aws-lc")]
 pub use forebay_crypto_aws_lc::AwsLc;
 pub use forebay_engine::{
-    AddSaError, Addresses, Answer, Calibration, Clock, Engine, EngineError, EngineStats, Lane,
+    AddSaError, Addresses, Answer, Calibration, Clock, Engine, EngineError, EngineStats,
     Limits as EngineLimits, Order, Output, PendingSpiLimits, ProcessorSetup, ProcessorStats, Refusal,
     Scheduling, Settings, calibrate,
 };

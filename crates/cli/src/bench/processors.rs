@@ -21,7 +21,7 @@ pub struct ProcessorsArgs {
     /// Write the costs to a file that `--costs` of seal, open and demo reads.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Write a scenario for `forebay simulate` with the costs of core, worker and card measured for the first
+    /// Write a scenario for `forebay simulate` with the costs of core and card measured for the first
     /// proposal.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,

@@ -28,6 +28,6 @@ pub use job::{Direction, Job, JobSpec, SessionId, Span, Verdict};
 pub use keys::{KeyError, SaKeys, SecretBytes};
 pub use layout::Layout;
 pub use packet::Packet;
-pub use processor::{Capabilities, Processor, SessionError, copy_all};
+pub use processor::{Capabilities, Processor, SessionError};
 pub use suite::nearest;
 pub use suite::{Cipher, Integrity, Suite, SuiteError};

@@ -1,11 +1,10 @@
 //! The contract between submitters of crypto jobs and the processors that execute them.
 
 use std::fmt;
-use std::sync::Arc;
 
 use forebay_time::Time;
 
-use crate::{Direction, Job, Packet, SaKeys, SessionId, Suite};
+use crate::{Direction, Job, SaKeys, SessionId, Suite};
 
 /// What a processor can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,23 +75,8 @@ pub trait Processor: Send {
     /// Those of one call are one submission: they pay one setup between them.
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>);
 
-    /// Takes jobs as [`Processor::submit`] does, but the packet of each is still to be copied into it, from the same
-    /// index of `sources`. The sources stay unchanged, so that the submitter can retry a job on another processor. A
-    /// processor on another thread copies there, so that the submitter does not spend the time.
-    ///
-    /// Every job's packet has room for its source ([`Packet::holds`]).
-    fn submit_copies(&mut self, now: Time, sources: &Arc<Vec<Packet>>, jobs: &mut Vec<Job>) {
-        copy_all(sources, jobs);
-        self.submit(now, jobs);
-    }
-
     /// Appends the jobs that are finished at `now` to `done`.
     fn poll(&mut self, now: Time, done: &mut Vec<Job>);
-
-    /// Whether it has gone to sleep, so that it begins later by the time that waking it takes.
-    fn is_asleep(&self) -> bool {
-        false
-    }
 
     /// When the next job will be finished, if the processor can say; it lets a waiting caller sleep.
     fn next_due(&self) -> Option<Time> {
@@ -147,26 +131,6 @@ macro_rules! forward_processor {
     };
 }
 
-/// Copies each job's packet from its place in `sources`: the first step of [`Processor::submit_copies`].
-pub fn copy_all(sources: &[Packet], jobs: &mut [Job]) {
-    for (at, (job, source)) in jobs.iter_mut().zip(sources).enumerate() {
-        if let Some(next) = sources.get(at + 1) {
-            load_ahead(next.bytes());
-        }
-        let fits = job.packet.copy_from(source);
-        debug_assert!(fits, "a packet of {} bytes was to be copied where it has no room", source.len());
-    }
-}
-
-/// Begins to load a packet that another core has written, while the one before it is still being copied.
-#[inline]
-fn load_ahead(bytes: &[u8]) {
-    const CACHE_LINE: usize = 64;
-    for line in bytes.iter().step_by(CACHE_LINE) {
-        std::hint::black_box(*line);
-    }
-}
-
 /// A boxed processor is one, so that those that are chosen while running can be wrapped.
 impl<P: Processor + ?Sized> Processor for Box<P> {
     fn name(&self) -> &str {
@@ -194,16 +158,8 @@ impl<P: Processor + ?Sized> Processor for Box<P> {
         (**self).submit(now, jobs);
     }
 
-    fn submit_copies(&mut self, now: Time, sources: &Arc<Vec<Packet>>, jobs: &mut Vec<Job>) {
-        (**self).submit_copies(now, sources, jobs);
-    }
-
     fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
         (**self).poll(now, done);
-    }
-
-    fn is_asleep(&self) -> bool {
-        (**self).is_asleep()
     }
 
     fn next_due(&self) -> Option<Time> {

@@ -393,9 +393,6 @@ impl Core {
             all.add_packet(job.packet.len() as u32);
         }
         self.scheduler.moved(self.now);
-        for other in self.pool.others() {
-            self.scheduler.set_asleep(other, self.pool.get(other).processor.is_asleep());
-        }
         self.scheduler.keeps(self.now, kind, burst.len(), &all)
     }
 }

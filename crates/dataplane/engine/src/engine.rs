@@ -265,6 +265,12 @@ impl Engine {
         self.at_work() + self.core.parked
     }
 
+    /// Packets of all cores that wait for their turn to leave, or to be taken.
+    pub fn backlog(&self) -> usize {
+        let db = self.shared.pass();
+        db.tickets.parked() + db.outputs.len()
+    }
+
     /// Packets on their way here whose crypto is not done.
     #[inline]
     pub fn at_work(&self) -> usize {

@@ -20,7 +20,6 @@ mod idle;
 mod in_flight;
 mod in_place;
 mod key_sessions;
-mod lane;
 mod moving;
 mod nested;
 mod pending_spi;
@@ -38,21 +37,22 @@ mod turnstile;
 /// of the call to the processor, and few enough for the packets to stay in the first-level cache.
 pub const BURST: usize = 32;
 
-/// The primitives that the doorbell synchronises with. The loom model replaces them.
+/// The primitives that doorbell and turnstile synchronise with. The loom models replace them.
 mod sync {
-    pub use std::sync::atomic::{AtomicU8, Ordering, fence};
-    pub use std::thread::Thread;
+    pub use std::hint::spin_loop;
+    pub use std::sync::atomic::{AtomicBool, Ordering, fence};
+    pub use std::sync::{Mutex, MutexGuard};
+    pub use std::thread::yield_now;
 }
 
 pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, calibrate_within, esp_job};
 pub use clock::Clock;
-pub use doorbell::{Doorbell, Until, Wake};
+pub use doorbell::{Doorbell, Wake};
 pub use edges::{Addresses, Answer};
 pub use engine::{Engine, Output, Refusal};
 pub use health::Removal;
 pub use idle::Idle;
 pub use key_sessions::AddSaError;
-pub use lane::{Lane, LaneSteps};
 pub use pending_spi::PendingSpiLimits;
 pub use pool::RUNNING_CORE;
 pub use setup::{EngineError, Limits, ProcessorSetup, SUITES_MAX, Scheduling, Settings};

@@ -1,7 +1,5 @@
 //! Placing: the scheduler's shares go to their processors, and the running core does its own.
 
-use std::sync::Arc;
-
 use forebay_crypto::{Job, Verdict};
 use forebay_scheduler::{Decision, JobHead, Work};
 use forebay_time::Duration;
@@ -32,9 +30,6 @@ impl Core {
     pub(crate) fn place(&mut self) -> bool {
         let mut moved = false;
         self.scheduler.moved(self.now);
-        for other in self.pool.others() {
-            self.scheduler.set_asleep(other, self.pool.get(other).processor.is_asleep());
-        }
         let has_slots = self.has_slots();
         loop {
             match self.scheduler.next(self.now) {
@@ -99,39 +94,36 @@ impl Core {
     /// Gives copies of a submission's packets to a processor.
     fn submit(&mut self, processor: usize, index: u32) {
         let begun = self.clock.now();
-        let asleep = self.pool.get(processor).processor.is_asleep();
         let mut jobs = std::mem::take(&mut self.scratch.jobs);
         let InFlight { slots, submissions, .. } = &mut self.in_flight;
         let Submission { members, sources, .. } = submissions.get_mut(index);
         let mut misfits = false;
-        if let Some(sources) = Arc::get_mut(sources) {
-            for &member in &*members {
-                let token = slots.token(member);
-                let copy = self.buffers.take_for(processor);
-                let own = slots.job_mut(member);
-                if own.packet.has_buffer() && copy.holds(&own.packet) {
-                    let spec = own.spec;
-                    let packet = std::mem::take(&mut own.packet);
-                    slots.get_mut(member).place = sources.len() as u32;
-                    sources.push(packet);
-                    jobs.push(Job::new(copy, spec, token));
-                } else {
-                    // In a larger buffer than the engine's, and far behind in it.
-                    misfits = true;
-                    self.buffers.put(copy);
-                }
+        for &member in &*members {
+            let token = slots.token(member);
+            let mut copy = self.buffers.take_for(processor);
+            let own = slots.job_mut(member);
+            if own.packet.has_buffer() && copy.copy_from(&own.packet) {
+                let spec = own.spec;
+                let packet = std::mem::take(&mut own.packet);
+                slots.get_mut(member).place = sources.len() as u32;
+                sources.push(packet);
+                jobs.push(Job::new(copy, spec, token));
+            } else {
+                // In a larger buffer than the engine's, and far behind in it.
+                misfits = true;
+                self.buffers.put(copy);
             }
         }
         let count = jobs.len();
         self.moving.dispatch(count);
         let attached = self.pool.get_mut(processor);
         attached.health.submitted(count);
-        attached.processor.submit_copies(self.now, sources, &mut jobs);
+        attached.processor.submit(self.now, &mut jobs);
         let took = self.clock.now().since(begun);
         self.moving.account(took);
         if jobs.is_empty() && count > 0 {
             let works = members.iter().map(|&member| Work::packet(slots.get(member).len));
-            self.pool.learn_feed(processor, works, took, asleep, &mut self.scheduler);
+            self.pool.learn_feed(processor, works, took, &mut self.scheduler);
         }
         for job in jobs.drain(..) {
             self.refused(processor, job);

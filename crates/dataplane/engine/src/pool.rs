@@ -24,8 +24,6 @@ const SETTLED: u32 = 128;
 const MEASURE_EVERY: u32 = 16;
 /// Jobs taken back after which their number is halved.
 const COLLECTED_MAX: u64 = 16_384;
-/// A new mean counts for one in so many of what waking a processor costs.
-const FADES: u64 = 16;
 
 /// One processor.
 pub struct Attached {
@@ -43,13 +41,11 @@ pub struct Attached {
     submitted: u32,
     /// What handing jobs to it costs the running core, and taking a job back.
     feed: Fit,
-    /// Submissions handed over without waking it.
+    /// Submissions handed over.
     fed: u32,
     collect: Duration,
     /// Jobs taken back, and the time that took: halved now and then.
     collected: (u64, Duration),
-    /// What waking it costs the running core.
-    waking: Duration,
     /// And what else a packet costs more that is handed over.
     dispatching: Duration,
     /// Submissions that it holds, in the order of their hand-over.
@@ -68,7 +64,7 @@ impl Attached {
     pub fn feed(&self) -> Cost {
         let feed = self.feed.cost();
         let init = feed.init + self.collect + self.dispatching;
-        Cost { init, wake: self.waking, ..feed }
+        Cost { init, ..feed }
     }
 }
 
@@ -91,7 +87,8 @@ impl Pool {
                 queue: setup.queue.min(setup.processor.capabilities().queue),
                 suites: 0,
                 progress: Progress::InOrder,
-                ..ProcessorConfig::cpu(setup.cost)
+                // What else it takes until an idle device begins is in its lateness.
+                ..ProcessorConfig::cpu(Cost { wake: Duration::ZERO, ..setup.cost })
             });
             // One that does nothing is out from the start, and for good; the running core moves packets.
             let out = index != RUNNING_CORE && setup.processor.capabilities().suites.is_empty();
@@ -112,7 +109,6 @@ impl Pool {
                 feed: Fit::new(Cost::default(), FIT_MEMORY),
                 collect: Duration::ZERO,
                 collected: (0, Duration::ZERO),
-                waking: Duration::ZERO,
                 dispatching: Duration::ZERO,
                 submissions: VecDeque::with_capacity(in_flight),
             }
@@ -233,26 +229,20 @@ impl Pool {
         self.scale_checks();
     }
 
-    /// Takes in how long the running core took to hand jobs to a processor, which it may have had to wake.
+    /// Takes in how long the running core took to hand jobs to a processor.
     pub fn learn_feed(
         &mut self,
         processor: usize,
         jobs: impl Iterator<Item = Work> + Clone,
         took: Duration,
-        asleep: bool,
         scheduler: &mut Scheduler,
     ) {
         let attached = &mut self.all[processor];
-        if asleep {
-            let waking = took - attached.feed.cost().of_batch(jobs);
-            attached.waking = Duration((attached.waking.0 * (FADES - 1) + waking.0) / FADES);
-        } else {
-            attached.fed = attached.fed.wrapping_add(1);
-            if attached.fed > SETTLED && !attached.fed.is_multiple_of(MEASURE_EVERY) {
-                return;
-            }
-            attached.feed.add(jobs, took);
+        attached.fed = attached.fed.wrapping_add(1);
+        if attached.fed > SETTLED && !attached.fed.is_multiple_of(MEASURE_EVERY) {
+            return;
         }
+        attached.feed.add(jobs, took);
         scheduler.set_feed(processor, attached.feed());
     }
 

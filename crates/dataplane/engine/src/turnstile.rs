@@ -3,7 +3,9 @@
 //! A core that finds it taken spins, because who is inside is out again in less time than a system call takes. Only if
 //! that lasts, which means that the core inside has lost its CPU, it lets others have its own CPU.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{PoisonError, TryLockError};
+
+use super::sync::{Mutex, MutexGuard, spin_loop, yield_now};
 
 /// Attempts before the CPU is given away: some microseconds.
 const SPINS: u32 = 256;
@@ -44,11 +46,16 @@ impl<T> Turnstile<T> {
             }
             tries += 1;
             if tries < SPINS {
-                std::hint::spin_loop();
+                spin_loop();
             } else {
-                std::thread::yield_now();
+                yield_now();
             }
         }
+    }
+
+    /// The value, when nobody can come any more.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The value, for who has the turnstile for itself.

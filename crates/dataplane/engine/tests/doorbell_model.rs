@@ -1,7 +1,7 @@
-//! The doorbell in every interleaving of two threads, by loom, weak memory included: of lanes, which park, and of
-//! workers, which sleep in poll(2) and also wait for room at each other.
+//! The doorbell in every interleaving of two threads, by loom, weak memory included: a worker sleeps in poll(2), and
+//! another thread leaves work for it.
 //!
-//! Queues are what the rings are to the bell: an index that one side stores with release and the other loads with
+//! Queues are to the bell an index that one side stores with release and the other loads with
 //! acquire, and nothing stronger. A lock there would order everything by itself and hide a bell that does not. loom
 //! reports a deadlock if a wake-up is ever lost: then a thread sleeps for ever.
 //!
@@ -14,8 +14,7 @@
 #[path = "."]
 mod real {
     pub mod sync {
-        pub use loom::sync::atomic::{AtomicU8, Ordering, fence};
-        pub use loom::thread::Thread;
+        pub use loom::sync::atomic::{AtomicBool, Ordering, fence};
     }
     #[allow(dead_code)]
     #[path = "../src/doorbell.rs"]
@@ -26,8 +25,7 @@ mod real {
 #[path = "."]
 mod fenceless {
     pub mod sync {
-        pub use loom::sync::atomic::{AtomicU8, Ordering};
-        pub use loom::thread::Thread;
+        pub use loom::sync::atomic::{AtomicBool, Ordering};
 
         pub fn fence(_: Ordering) {}
     }
@@ -40,7 +38,7 @@ mod fenceless {
 use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
-use loom::thread::{self, Thread};
+use loom::thread;
 
 /// Jobs left so far, or taken so far.
 type Count = Arc<AtomicUsize>;
@@ -57,143 +55,6 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// A lane takes `$jobs` jobs while another thread leaves them. `$leave` leaves one, by the ring and the bell; `$sleep`
-/// sleeps unless there is something, by the bell and a closure that says so.
-macro_rules! lane_takes {
-    ($model:ident, $jobs:expr, $leave:expr, $sleep:expr) => {{
-        use $model::doorbell::{Doorbell, Until};
-        check(|| {
-            let ring: Count = Arc::default();
-            let bell = Arc::new(Doorbell::new(thread::current()));
-            let (their_ring, their_bell) = (ring.clone(), bell.clone());
-            let submitter = thread::spawn(move || {
-                let leave: fn(&Count, &Doorbell<Thread>) = $leave;
-                (0..$jobs).for_each(|_| leave(&their_ring, &their_bell));
-            });
-            let sleep: fn(&Doorbell<Thread>, &dyn Fn() -> bool) = $sleep;
-            let mut taken = 0;
-            while taken < $jobs {
-                let left = ring.load(Ordering::Acquire);
-                if left == taken {
-                    sleep(&bell, &|| ring.load(Ordering::Acquire) > taken);
-                }
-                taken = left;
-            }
-            let _ = Until::Work;
-            submitter.join().unwrap();
-        });
-    }};
-    ($model:ident, $jobs:expr, $leave:expr) => {
-        lane_takes!($model, $jobs, $leave, |bell, has_work| {
-            if bell.falls_asleep(Until::Work, has_work) {
-                thread::park();
-                bell.wakes();
-            }
-        })
-    };
-}
-
-#[test]
-fn no_job_is_left_to_a_sleeping_lane() {
-    lane_takes!(real, 2, |ring, bell| {
-        count(ring);
-        bell.ring();
-    });
-}
-
-/// A bell that is rung before the work is left.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn a_bell_rung_too_early_is_found() {
-    lane_takes!(real, 1, |ring, bell| {
-        bell.ring();
-        count(ring);
-    });
-}
-
-/// Both sides look before they have made themselves seen, as store buffers allow.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn a_bell_without_fences_is_found() {
-    lane_takes!(fenceless, 1, |ring, bell| {
-        count(ring);
-        bell.ring();
-    });
-}
-
-/// A sleeper that looks for work before it announces its sleep.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn a_look_for_work_before_the_announcement_is_found() {
-    lane_takes!(
-        real,
-        1,
-        |ring, bell| {
-            count(ring);
-            bell.ring();
-        },
-        |bell, has_work| {
-            if !has_work() && bell.falls_asleep(Until::Work, || false) {
-                thread::park();
-                bell.wakes();
-            }
-        }
-    );
-}
-
-/// A sleeper that does not announce its sleep.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn a_sleep_that_is_not_announced_is_found() {
-    lane_takes!(
-        real,
-        1,
-        |ring, bell| {
-            count(ring);
-            bell.ring();
-        },
-        |_, has_work| {
-            if !has_work() {
-                thread::park();
-            }
-        }
-    );
-}
-
-/// What the lane looks at only between two sleeps, not before it lies down: a new session, say.
-macro_rules! lane_obeys {
-    ($tell:ident) => {
-        loom::model(|| {
-            use real::doorbell::{Doorbell, Until};
-            let order: Count = Arc::default();
-            let bell = Arc::new(Doorbell::new(thread::current()));
-            let (their_order, their_bell) = (order.clone(), bell.clone());
-            let submitter = thread::spawn(move || {
-                count(&their_order);
-                their_bell.$tell();
-            });
-            while order.load(Ordering::Acquire) == 0 {
-                if bell.falls_asleep(Until::Work, || false) {
-                    thread::park();
-                    bell.wakes();
-                }
-            }
-            submitter.join().unwrap();
-        })
-    };
-}
-
-#[test]
-fn an_order_wakes_a_lane_that_is_about_to_sleep() {
-    lane_obeys!(wake);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn a_bell_alone_may_miss_a_lane_that_is_about_to_sleep() {
-    lane_obeys!(ring);
-}
-
 /// An eventfd(2) with poll(2): it remembers a wake-up until it is read.
 #[derive(Default)]
 struct Descriptor {
@@ -207,15 +68,13 @@ impl Descriptor {
         self.changed.notify_one();
     }
 
+    /// Sleeps until it is set, and reads it.
     fn poll(&self) {
         let mut is_rung = self.is_rung.lock().unwrap();
         while !*is_rung {
             is_rung = self.changed.wait(is_rung).unwrap();
         }
-    }
-
-    fn silence(&self) {
-        *self.is_rung.lock().unwrap() = false;
+        *is_rung = false;
     }
 }
 
@@ -231,67 +90,138 @@ impl fenceless::doorbell::Wake for Descriptor {
     }
 }
 
-/// A worker gives `$packets` packets to another by a ring with room for one, as `gateway/worker/src/handoff.rs` does:
-/// the taker sleeps while there are none, the giver while there is no room. `$ring` is what the taker does behind a
-/// packet, `$until` what the giver sleeps until.
-macro_rules! worker_gives {
-    ($model:ident, $packets:expr, $until:ident, $ring:ident) => {{
-        use $model::doorbell::{Doorbell, Until};
+/// A worker takes `$jobs` jobs while another thread leaves them. `$leave` leaves one, by the ring and the bell; `$sleep`
+/// sleeps unless there is something, by the bell and a closure that says so.
+macro_rules! worker_takes {
+    ($model:ident, $jobs:expr, $leave:expr, $sleep:expr) => {{
+        use $model::doorbell::Doorbell;
         check(|| {
-            let (left, taken): (Count, Count) = Default::default();
-            let bell = || Arc::new(Doorbell::new(Descriptor::default()));
-            let (giver, taker) = (bell(), bell());
-            let sleep = |bell: &Doorbell<Descriptor>, until, has_work: &dyn Fn() -> bool| {
-                if bell.falls_asleep(until, has_work) {
-                    bell.waker().poll();
-                    bell.waker().silence();
-                    bell.wakes();
-                }
-            };
-            let theirs = (left.clone(), taken.clone(), giver.clone(), taker.clone());
-            let thread = thread::spawn(move || {
-                let (left, taken, giver, taker) = theirs;
-                for packet in 0..$packets {
-                    while left.load(Ordering::Acquire) == packet {
-                        sleep(&taker, Until::Work, &|| left.load(Ordering::Acquire) > packet);
-                    }
-                    count(&taken);
-                    giver.$ring();
-                }
+            let ring: Count = Arc::default();
+            let bell = Arc::new(Doorbell::new(Descriptor::default()));
+            let (their_ring, their_bell) = (ring.clone(), bell.clone());
+            let submitter = thread::spawn(move || {
+                let leave: fn(&Count, &Doorbell<Descriptor>) = $leave;
+                (0..$jobs).for_each(|_| leave(&their_ring, &their_bell));
             });
-            for packet in 0..$packets {
-                while taken.load(Ordering::Acquire) < packet {
-                    sleep(&giver, Until::$until, &|| taken.load(Ordering::Acquire) == packet);
+            let sleep: fn(&Doorbell<Descriptor>, &dyn Fn() -> bool) = $sleep;
+            let mut taken = 0;
+            while taken < $jobs {
+                let left = ring.load(Ordering::Acquire);
+                if left == taken {
+                    sleep(&bell, &|| ring.load(Ordering::Acquire) > taken);
                 }
-                count(&left);
-                taker.ring();
+                taken = left;
             }
-            thread.join().unwrap();
+            submitter.join().unwrap();
         });
     }};
+    ($model:ident, $jobs:expr, $leave:expr) => {
+        worker_takes!($model, $jobs, $leave, |bell, has_work| {
+            if bell.falls_asleep(has_work) {
+                bell.waker().poll();
+                bell.wakes();
+            }
+        })
+    };
 }
 
 #[test]
-fn no_packet_is_left_to_a_sleeping_worker_and_no_worker_waits_for_room_that_there_is() {
-    worker_gives!(real, 2, WorkOrRoom, ring_for_room);
+fn no_job_is_left_to_a_sleeping_worker() {
+    worker_takes!(real, 2, |ring, bell| {
+        count(ring);
+        bell.ring();
+    });
+}
+
+/// A bell that is rung before the work is left.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_bell_rung_too_early_is_found() {
+    worker_takes!(real, 1, |ring, bell| {
+        bell.ring();
+        count(ring);
+    });
+}
+
+/// Both sides look before they have made themselves seen, as store buffers allow.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_bell_without_fences_is_found() {
+    worker_takes!(fenceless, 1, |ring, bell| {
+        count(ring);
+        bell.ring();
+    });
+}
+
+/// A sleeper that looks for work before it announces its sleep.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_look_for_work_before_the_announcement_is_found() {
+    worker_takes!(
+        real,
+        1,
+        |ring, bell| {
+            count(ring);
+            bell.ring();
+        },
+        |bell, has_work| {
+            if !has_work() && bell.falls_asleep(|| false) {
+                bell.waker().poll();
+                bell.wakes();
+            }
+        }
+    );
+}
+
+/// A sleeper that does not announce its sleep.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_sleep_that_is_not_announced_is_found() {
+    worker_takes!(
+        real,
+        1,
+        |ring, bell| {
+            count(ring);
+            bell.ring();
+        },
+        |bell, has_work| {
+            if !has_work() {
+                bell.waker().poll();
+            }
+        }
+    );
+}
+
+/// What the worker looks at only between two sleeps, not before it lies down: an order, say.
+macro_rules! worker_obeys {
+    ($tell:ident) => {
+        loom::model(|| {
+            use real::doorbell::Doorbell;
+            let order: Count = Arc::default();
+            let bell = Arc::new(Doorbell::new(Descriptor::default()));
+            let (their_order, their_bell) = (order.clone(), bell.clone());
+            let submitter = thread::spawn(move || {
+                count(&their_order);
+                their_bell.$tell();
+            });
+            while order.load(Ordering::Acquire) == 0 {
+                if bell.falls_asleep(|| false) {
+                    bell.waker().poll();
+                    bell.wakes();
+                }
+            }
+            submitter.join().unwrap();
+        })
+    };
+}
+
+#[test]
+fn an_order_wakes_a_worker_that_is_about_to_sleep() {
+    worker_obeys!(wake);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_hand_off_without_fences_is_found() {
-    worker_gives!(fenceless, 2, WorkOrRoom, ring_for_room);
-}
-
-/// A giver that does not say that it waits for room.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn a_wait_for_room_that_is_not_announced_is_found() {
-    worker_gives!(real, 2, Work, ring_for_room);
-}
-
-/// A taker that does not ring when it has made room.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn room_of_which_the_giver_is_not_told_is_found() {
-    worker_gives!(real, 2, WorkOrRoom, is_asleep);
+fn a_bell_alone_may_miss_a_worker_that_is_about_to_sleep() {
+    worker_obeys!(ring);
 }

@@ -13,7 +13,7 @@ use forebay_crypto::fault::Fault;
 use forebay_engine::{Limits, Removal, Scheduling, Settings};
 use forebay_scheduler::Policy;
 use forebay_time::Duration;
-use pair::{CARDS, LANE, Pair, Side, Wire};
+use pair::{CARDS, DEVICE, Pair, Side, Wire};
 
 const CARD: usize = CARDS[0];
 
@@ -92,8 +92,8 @@ fn a_processor_that_stops_is_replaced_and_comes_back() {
     for (name, side, processor) in [
         ("stopped card, sealing", Side::Sealing, CARD),
         ("stopped card, opening", Side::Opening, CARD),
-        ("stopped lane, sealing", Side::Sealing, LANE),
-        ("stopped lane, opening", Side::Opening, LANE),
+        ("stopped device, sealing", Side::Sealing, DEVICE),
+        ("stopped device, opening", Side::Opening, DEVICE),
     ] {
         let (mut pair, _) = fault_run(name, side, processor, Fault::Stop, 64);
         assert_eq!(pair.icv_wrong, 0);
@@ -109,7 +109,7 @@ fn a_processor_that_stops_is_replaced_and_comes_back() {
 fn a_processor_that_slows_tenfold_loses_nothing() {
     let _alone = alone();
     for (name, side, processor) in
-        [("card ten times slower", Side::Sealing, CARD), ("lane ten times slower", Side::Opening, LANE)]
+        [("card ten times slower", Side::Sealing, CARD), ("device ten times slower", Side::Opening, DEVICE)]
     {
         let (mut pair, _) = fault_run(name, side, processor, Fault::Slow { factor: 10 }, 64);
         assert_eq!(pair.icv_wrong, 0);
@@ -122,7 +122,7 @@ fn a_processor_that_slows_tenfold_loses_nothing() {
 fn a_processor_that_answers_late_loses_nothing() {
     let _alone = alone();
     for (name, processor, by) in
-        [("card 5 ms late", CARD, 5), ("card 150 ms late", CARD, 150), ("lane 150 ms late", LANE, 150)]
+        [("card 5 ms late", CARD, 5), ("card 150 ms late", CARD, 150), ("device 150 ms late", DEVICE, 150)]
     {
         let (mut pair, _) = fault_run(name, Side::Sealing, processor, Fault::Late { by: ms(by) }, 64);
         assert_eq!(pair.icv_wrong, 0);
@@ -238,11 +238,11 @@ fn the_core_alone_keeps_the_traffic_going() {
     let _alone = alone();
     let mut pair = Pair::new(settings(64), Wire::BAD, 4);
     pair.run(ms(50));
-    for processor in [LANE, CARDS[0], CARDS[1]] {
+    for processor in [DEVICE, CARDS[0], CARDS[1]] {
         pair.a.faults[processor].arm(Fault::Stop);
         pair.b.faults[processor].arm(Fault::Stop);
     }
-    let removed = |end: &pair::End| [LANE, CARDS[0], CARDS[1]].map(|which| end.stats(which).removals > 0);
+    let removed = |end: &pair::End| [DEVICE, CARDS[0], CARDS[1]].map(|which| end.stats(which).removals > 0);
     pair.run_until(ms(2_000), |pair| removed(&pair.a) == [true; 3] && removed(&pair.b) == [true; 3]);
     assert_eq!((removed(&pair.a), removed(&pair.b)), ([true; 3], [true; 3]));
     let arrived = pair.run(ms(100));

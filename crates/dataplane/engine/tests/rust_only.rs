@@ -1,12 +1,13 @@
-//! Two engines back to back whose processors are Rust alone: a core, a lane on a thread of its own, and an emulated
-//! card. So they run under Miri, which checks the rings and the lane's thread for data races (`make miri`).
+//! Two engines back to back whose processors are Rust alone: two cores, the second of
+//! which answers later, and an emulated card. So they run under Miri, which checks the rings and the card's thread for data
+//! races (`make miri`).
 
 use forebay_crypto::{
     Capabilities, Direction, Job, Packet, Processor, SaKeys, SecretBytes, SessionError, SessionId, Suite,
     Verdict,
 };
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_engine::{Clock, Engine, Lane, Limits, ProcessorSetup, Scheduling, Settings};
+use forebay_engine::{Clock, Engine, Limits, ProcessorSetup, Scheduling, Settings};
 use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_time::{Duration, Time};
@@ -128,12 +129,11 @@ fn engine(direction: Direction, clock: Clock) -> Engine {
         beta: Duration::ZERO,
         queue: 16,
     };
-    let lane = Lane::new(Box::new(Toy::new()), "lane", clock).expect("a thread");
     let bus = Bus::new(BusConfig::pci_66());
     let card = Card::new(CardConfig::paper_230_mbit(), &bus, Box::new(Toy::new()));
     let processors = vec![
         setup(Box::new(Toy::new()), Kind::Cpu),
-        setup(Box::new(lane), Kind::Cpu),
+        setup(Box::new(Toy::new()), Kind::Cpu),
         setup(Box::new(card), Kind::Accelerator),
     ];
     // What is late is so because of Miri, or of a busy machine.

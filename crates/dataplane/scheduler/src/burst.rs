@@ -525,38 +525,4 @@ impl Whole {
         let host = pool.host_offer(offers);
         if offers.len() < 2 { None } else { self.by(offers, host, pool.latest(), alone * 0.999) }
     }
-
-    /// If processors sleep, and the host would do the burst for that reason: how much earlier it would be done if they
-    /// were awake, and what waking them costs.
-    pub(crate) fn lost_by_sleep(&self, pool: &Pool<'_>) -> Option<Lost> {
-        let mut offers = [Offer::default(); OFFERS];
-        let count = self.offers(pool, &mut offers);
-        let offers = &mut offers[..count];
-        let (_, kept) = self.least_alone(pool, offers)?;
-        let mut waking = 0.0;
-        for offer in &mut *offers {
-            let (wake, feed) =
-                pool.processor_states[offer.processor].wake_terms(&pool.costs[offer.processor]);
-            offer.before -= wake;
-            offer.feed_batch -= feed;
-            waking += wake + feed;
-        }
-        if waking == 0.0 {
-            return None;
-        }
-        let (_, alone) = self.least_alone(pool, offers)?;
-        let (_, end) = self.least(offers, pool.host_offer(offers), pool.latest(), alone)?;
-        let picoseconds = |time: f64| Duration(time.max(0.0) as u64);
-        Some(Lost { kept: picoseconds(kept), time: picoseconds(kept - end), waking: picoseconds(waking) })
-    }
-}
-
-/// What a burst loses because processors sleep.
-pub(crate) struct Lost {
-    /// How long the host takes for it.
-    pub(crate) kept: Duration,
-    /// How much earlier it would be done.
-    pub(crate) time: Duration,
-    /// What waking the processors costs.
-    pub(crate) waking: Duration,
 }

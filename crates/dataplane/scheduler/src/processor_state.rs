@@ -58,8 +58,6 @@ pub(crate) struct ProcessorState {
     /// All ones if the next job opens a submission and bears its cost, else zero: a mask,
     /// because a choice reads it for every processor.
     rings: u64,
-    /// Likewise if it has to be woken when it has nothing to do.
-    sleeps: u64,
 }
 
 impl ProcessorState {
@@ -98,7 +96,6 @@ impl ProcessorState {
             begun: Duration::ZERO,
             carried: Duration::ZERO,
             rings: u64::MAX,
-            sleeps: u64::MAX,
         })
     }
 
@@ -161,15 +158,10 @@ impl ProcessorState {
             + self.transfers(bytes)
     }
 
-    /// All ones if it has nothing to do and is not said to be awake, else zero.
+    /// All ones if it has nothing to do, and so has to be woken, else zero.
     #[inline(always)]
     fn idle(&self) -> u64 {
-        u64::from(self.unfinished() == 0).wrapping_neg() & self.sleeps
-    }
-
-    /// Says whether it has to be woken when it has nothing to do.
-    pub(crate) fn set_asleep(&mut self, asleep: bool) {
-        self.sleeps = u64::from(asleep).wrapping_neg();
+        u64::from(self.unfinished() == 0).wrapping_neg()
     }
 
     #[inline(always)]
@@ -199,11 +191,6 @@ impl ProcessorState {
         let opening = (self.feed.submit.0 & self.rings) + (self.feed.wake.0 & self.idle());
         let job = (self.feed.init + self.feed.packet).0 as f64 + self.feed.block.0 as f64 * blocks;
         (opening as f64, job)
-    }
-
-    /// What waking it costs now, in picoseconds: itself, and the host.
-    pub(crate) fn wake_terms(&self, cost: &Cost) -> (f64, f64) {
-        ((cost.wake.0 & self.idle()) as f64, (self.feed.wake.0 & self.idle()) as f64)
     }
 
     /// Beta and what is known of tardiness.

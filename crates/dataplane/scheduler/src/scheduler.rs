@@ -3,7 +3,7 @@
 use forebay_time::{Duration, Time};
 
 use crate::alpha::AlphaControl;
-use crate::burst::{Lost, Pool, Share, Whole};
+use crate::burst::{Pool, Share, Whole};
 use crate::class_queue::ClassQueue;
 use crate::deficit_round_robin::DeficitRoundRobin;
 use crate::policy::{Fastest, PolicyState};
@@ -119,7 +119,6 @@ impl Scheduler {
                 moving: Duration::ZERO,
                 until: Time::ZERO,
                 alone: false,
-                wakes: Wakes::default(),
             }),
             costs: (0..SUITES).flat_map(|_| config.processors.iter().map(|one| one.cost)).collect(),
         })
@@ -342,7 +341,6 @@ impl Scheduler {
         let processor_state = &mut self.processor_states[processor];
         if let Some(host) = self.host.as_mut().filter(|host| host.processor != processor) {
             host.until = host.until + processor_state.feed_time(jobs, &work);
-            host.wakes.due = false;
         }
         processor_state.place(now, service);
         let prediction = Prediction { at: now, wait, service };
@@ -370,9 +368,7 @@ impl Scheduler {
     /// scheduler at all.
     #[inline]
     pub fn keeps(&mut self, now: Time, suite: u8, jobs: usize, work: &Work) -> bool {
-        let Some(of_host) = &mut self.host else { return false };
-        of_host.wakes.due = false;
-        let Host { processor: host, moving, until, alone, .. } = *of_host;
+        let Some(Host { processor: host, moving, until, alone }) = self.host else { return false };
         if self.processor_states[host].open_for & 1 << suite == 0 || !self.policy.may_keep(host) {
             return false;
         }
@@ -399,12 +395,9 @@ impl Scheduler {
             host: Some((host, until)),
         };
         let alone = alone && pool.is_short(host, costs[host].of_jobs(jobs, work), work.bytes);
-        let whole = Whole::of(jobs, work);
-        let kept = alone || whole.stays(&pool, host);
-        let lost = if kept && !alone { whole.lost_by_sleep(&pool) } else { None };
+        let kept = alone || Whole::of(jobs, work).stays(&pool, host);
         if kept && let Some(host) = &mut self.host {
             host.until = until;
-            return !lost.is_some_and(|lost| host.wakes.pay(now, &lost));
         }
         kept
     }
@@ -455,36 +448,6 @@ struct Host {
     until: Time,
     /// Whether it takes all jobs that do not take too long.
     alone: bool,
-    wakes: Wakes,
-}
-
-/// When to wake processors that sleep although no single burst is worth it: what the bursts lose that the host keeps
-/// for that reason is added up, as long as they follow each other, and when it is as much as waking costs, the next
-/// burst is divided as if they were awake (ski rental: at most twice what would be lost with foresight).
-#[derive(Clone, Copy, Debug, Default)]
-struct Wakes {
-    lost: Duration,
-    /// When a burst that comes later is not in the row.
-    until: Time,
-    /// Whether a burst is divided as if all were awake.
-    due: bool,
-}
-
-impl Wakes {
-    /// Takes in what a burst loses; whether waking pays now.
-    fn pay(&mut self, now: Time, lost: &Lost) -> bool {
-        if now > self.until {
-            self.lost = Duration::ZERO;
-        }
-        self.lost += lost.time;
-        // As long as a processor that was woken would stay awake, about.
-        self.until = now + lost.kept + lost.waking;
-        if self.lost < lost.waking {
-            return false;
-        }
-        (self.lost, self.due) = (Duration::ZERO, true);
-        true
-    }
 }
 
 /// What processors did. Reports about a removed processor are ignored; reports that cannot be
@@ -634,14 +597,6 @@ impl Scheduler {
         if let Some(host) = &mut self.host {
             host.until = now;
         }
-    }
-
-    /// Says whether an idle processor has to be woken, which [`Cost::wake`] is for; it has to be unless this says
-    /// that it is awake.
-    #[inline]
-    pub fn set_asleep(&mut self, processor: usize, asleep: bool) {
-        let is_woken = self.host.is_some_and(|host| host.wakes.due);
-        self.processor_states[processor].set_asleep(asleep && !is_woken);
     }
 
     /// Says what handing jobs to a processor and taking them back costs the host:

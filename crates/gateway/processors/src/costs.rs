@@ -14,9 +14,6 @@ use crate::backend::Backend;
 
 /// How long a processor is measured before it is used: costs are learnt from then on.
 const CALIBRATION: Duration = Duration::from_millis(8);
-/// What it takes to wake another core, about, until that has been measured.
-#[cfg(feature = "libraries")]
-const WAKE: Duration = Duration::from_micros(20);
 /// Jobs that may wait at a core.
 const CORE_QUEUE: usize = 256;
 
@@ -193,37 +190,16 @@ pub fn set_up(
     Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })
 }
 
-/// The running core and `cores - 1` lanes on further ones.
+/// A core with the library `backend`. Alone it has nothing to choose, and so its cost need not be known.
 ///
 /// # Errors
-/// As [`set_up`], and if there is no such library, or no thread left.
+/// If there is no such library.
 #[cfg(feature = "libraries")]
-pub fn cores(
-    cores: usize,
-    backend: Backend,
-    suite: Suite,
-    costs: &Costs,
-    clock: Clock,
-) -> miette::Result<Vec<ProcessorSetup>> {
-    let core = backend.open()?;
-    if cores == 1 {
-        // There is nothing to choose, and so nothing to be known.
-        let queue = core.capabilities().queue.min(CORE_QUEUE);
-        let (kind, cost, beta) = (Kind::Cpu, Cost::default(), Duration::ZERO);
-        return Ok(vec![ProcessorSetup { processor: core, kind, cost, alpha: 1.0, beta, queue }]);
-    }
-    let core = set_up(core, Kind::Cpu, suite, costs, clock)?;
-    let mut setups = vec![core];
-    for number in 1..cores {
-        let name = format!("worker.{number}");
-        let lane = forebay_engine::Lane::new(backend.open()?, &name, clock).into_diagnostic()?;
-        // The same library on another core: what that costs is learnt from there on.
-        let known = costs.find(&name, suite).unwrap_or(Cost { wake: WAKE, ..setups[0].cost });
-        let queue = lane.capabilities().queue.min(CORE_QUEUE);
-        let (processor, kind, beta) = (Box::new(lane), Kind::Cpu, Duration::ZERO);
-        setups.push(ProcessorSetup { processor, kind, cost: known, alpha: 1.0, beta, queue });
-    }
-    Ok(setups)
+pub fn core(backend: Backend) -> miette::Result<ProcessorSetup> {
+    let processor = backend.open()?;
+    let queue = processor.capabilities().queue.min(CORE_QUEUE);
+    let (kind, cost, beta) = (Kind::Cpu, Cost::default(), Duration::ZERO);
+    Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta, queue })
 }
 
 #[cfg(test)]

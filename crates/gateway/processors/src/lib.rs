@@ -22,7 +22,7 @@ pub use card::EmulatedCard;
 #[cfg(feature = "libraries")]
 pub use card::open_alone;
 #[cfg(feature = "libraries")]
-pub use costs::cores;
+pub use costs::core;
 pub use costs::{Costs, MeasuredBatch, MeasuredCost, set_up};
 pub use registry::{Device, Kind, Surroundings, Taken, Values, device, kinds, register};
 

@@ -10,6 +10,7 @@ use forebay_config::{Config, Raw, Tun, Udp};
 use forebay_engine::Clock;
 use forebay_gateway::service::{Firewall, Host, Queues, Routing, StartError, Wait};
 use forebay_ipsec::Protocol;
+use forebay_links::Link;
 use forebay_links::nftables::{Counted, Table};
 use forebay_state::Files;
 use forebay_time::Duration;
@@ -36,9 +37,11 @@ pub struct Links {
 }
 
 impl Links {
-    /// All of them, in the order in which a worker waits for them.
-    pub fn all(&self) -> impl Iterator<Item = &SimLink> {
-        [&self.inside, &self.udp, &self.raw, &self.icmp].into_iter().flatten()
+    /// The queues of a worker, in the order in which it waits for them.
+    fn of(&self, worker: usize) -> impl Iterator<Item = SimLink> {
+        let queues = [&self.inside, &self.udp, &self.raw].into_iter().flatten();
+        let icmp = self.icmp.iter().filter(move |_| worker == 0);
+        queues.map(move |link| link.queue(worker)).chain(icmp.cloned())
     }
 }
 
@@ -52,6 +55,17 @@ pub enum Ended {
     Rests,
     /// It waits, for so long at most.
     Waits(Duration),
+}
+
+impl Ended {
+    /// How an iteration of several workers ended.
+    pub fn and(self, other: Ended) -> Ended {
+        match (self, other) {
+            (Ended::Waits(one), Ended::Waits(two)) => Ended::Waits(one.min(two)),
+            (Ended::Moved, _) | (_, Ended::Moved) => Ended::Moved,
+            _ => Ended::Rests,
+        }
+    }
 }
 
 /// The routing table.
@@ -70,7 +84,8 @@ pub struct SimHost {
     links: Arc<Mutex<Links>>,
     routes: Arc<Mutex<Routes>>,
     tables: Arc<Mutex<BTreeMap<String, Table>>>,
-    ended: Arc<Mutex<Ended>>,
+    /// By worker.
+    ended: Arc<Mutex<BTreeMap<usize, Ended>>>,
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -88,9 +103,9 @@ impl SimHost {
         locked(&self.links).clone()
     }
 
-    /// How the last poll iteration ended.
-    pub fn take_ended(&self) -> Ended {
-        std::mem::take(&mut *locked(&self.ended))
+    /// How the last poll iteration of a worker ended.
+    pub fn take_ended(&self, worker: usize) -> Ended {
+        locked(&self.ended).remove(&worker).unwrap_or_default()
     }
 
     /// The routes.
@@ -111,28 +126,28 @@ impl SimHost {
         self.routes().tunnel.clear();
     }
 
-    fn open(&self, put: impl FnOnce(&mut Links, SimLink)) -> Queues {
-        let link = SimLink::new(self.disk.clone());
+    fn open(&self, workers: usize, put: impl FnOnce(&mut Links, SimLink)) -> Queues {
+        let link = SimLink::new(self.disk.clone(), workers);
         put(&mut locked(&self.links), link.clone());
-        vec![Box::new(link)]
+        (0..workers).map(|worker| -> Box<dyn Link + Send> { Box::new(link.queue(worker)) }).collect()
     }
 }
 
 impl Host for SimHost {
-    fn tun(&self, _tun: &Tun, _workers: usize) -> Result<Queues, StartError> {
-        Ok(self.open(|links, link| links.inside = Some(link)))
+    fn tun(&self, _tun: &Tun, workers: usize) -> Result<Queues, StartError> {
+        Ok(self.open(workers, |links, link| links.inside = Some(link)))
     }
 
-    fn udp(&self, _name: &str, _udp: &Udp, _workers: usize, _clock: Clock) -> Result<Queues, StartError> {
-        Ok(self.open(|links, link| links.udp = Some(link)))
+    fn udp(&self, _name: &str, _udp: &Udp, workers: usize, _clock: Clock) -> Result<Queues, StartError> {
+        Ok(self.open(workers, |links, link| links.udp = Some(link)))
     }
 
-    fn raw(&self, _: &str, _: &Raw, _: IpAddr, _: Protocol, _: usize) -> Result<Queues, StartError> {
-        Ok(self.open(|links, link| links.raw = Some(link)))
+    fn raw(&self, _: &str, _: &Raw, _: IpAddr, _: Protocol, workers: usize) -> Result<Queues, StartError> {
+        Ok(self.open(workers, |links, link| links.raw = Some(link)))
     }
 
     fn icmp(&self) -> Queues {
-        self.open(|links, link| links.icmp = Some(link))
+        self.open(1, |links, link| links.icmp = Some(link))
     }
 
     fn routing(&self, _config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
@@ -147,8 +162,8 @@ impl Host for SimHost {
         Arc::new(self.disk.clone())
     }
 
-    fn wait(&self, _worker: usize) -> Box<dyn Wait> {
-        Box::new(SimWait(self.clone()))
+    fn wait(&self, worker: usize) -> Box<dyn Wait> {
+        Box::new(SimWait { host: self.clone(), worker })
     }
 
     fn has_threads(&self) -> bool {
@@ -220,12 +235,15 @@ impl Firewall for SimFirewall {
 }
 
 /// Says at once what is ready, and leaves the waiting to the simulation.
-struct SimWait(SimHost);
+struct SimWait {
+    host: SimHost,
+    worker: usize,
+}
 
 impl Wait for SimWait {
     fn poll(&mut self, asked: &[(BorrowedFd<'_>, PollFlags)], limit: Duration) -> io::Result<Vec<PollFlags>> {
-        let links = self.0.links();
-        let flags = |link: &SimLink| {
+        let links = self.host.links();
+        let flags = |link: SimLink| {
             let (reads, writes) = link.ready();
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, reads);
@@ -233,15 +251,17 @@ impl Wait for SimWait {
             flags
         };
         // The worker's bell comes before the links; in the simulation it is never rung.
-        let ready = std::iter::once(PollFlags::empty()).chain(links.all().map(flags));
+        let ready = std::iter::once(PollFlags::empty()).chain(links.of(self.worker).map(flags));
         let ready: Vec<PollFlags> =
             asked.iter().zip(ready).map(|((_, asked), ready)| ready & *asked).collect();
         let any = ready.iter().any(|flags| !flags.is_empty());
-        *locked(&self.0.ended) = if any { Ended::Moved } else { Ended::Waits(limit) };
+        let ended = if any { Ended::Moved } else { Ended::Waits(limit) };
+        locked(&self.host.ended).insert(self.worker, ended);
         Ok(ready)
     }
 
     fn rest(&mut self, moved: bool) {
-        *locked(&self.0.ended) = if moved { Ended::Moved } else { Ended::Rests };
+        let ended = if moved { Ended::Moved } else { Ended::Rests };
+        locked(&self.host.ended).insert(self.worker, ended);
     }
 }

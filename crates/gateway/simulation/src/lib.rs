@@ -12,6 +12,7 @@ mod clock;
 mod clustering;
 mod disk;
 mod host;
+mod interleaving;
 mod link;
 mod network;
 mod node;

@@ -12,12 +12,12 @@ use crate::disk::Disk;
 /// Packets that wait to be taken, beyond which more are lost as in a kernel's queue.
 const QUEUE: usize = 2_000;
 
-/// A link's two queues.
+/// A link's queues.
 #[derive(Debug, Default)]
 pub struct LinkState {
-    /// Waits to be taken by the gateway.
-    pub inbox: VecDeque<Vec<u8>>,
-    /// Was sent by the gateway.
+    /// What waits to be taken by the gateway, in a queue for each of its cores.
+    pub inboxes: Vec<VecDeque<Vec<u8>>>,
+    /// Was sent by the gateway, by whichever queue.
     pub sent: Vec<Vec<u8>>,
     /// Packets that it takes before it blocks.
     pub room: Option<usize>,
@@ -27,18 +27,25 @@ pub struct LinkState {
     pub down: bool,
 }
 
-/// A simulated link. Its copies are of the same one.
+/// A queue of a simulated link. Its copies are of the same one.
 #[derive(Clone, Debug)]
 pub struct SimLink {
     state: Arc<Mutex<LinkState>>,
+    queue: usize,
     /// The host's, which says when the process has been killed.
     disk: Disk,
 }
 
 impl SimLink {
-    /// An empty link of the host with this disk.
-    pub fn new(disk: Disk) -> SimLink {
-        SimLink { state: Arc::default(), disk }
+    /// The first queue of an empty link with so many, of the host with this disk.
+    pub fn new(disk: Disk, queues: usize) -> SimLink {
+        let inboxes = (0..queues).map(|_| VecDeque::new()).collect();
+        SimLink { state: Arc::new(Mutex::new(LinkState { inboxes, ..LinkState::default() })), queue: 0, disk }
+    }
+
+    /// Another queue of the same link.
+    pub fn queue(&self, queue: usize) -> SimLink {
+        SimLink { queue, ..self.clone() }
     }
 
     /// Its state.
@@ -46,12 +53,14 @@ impl SimLink {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a packet for the gateway; whether there was room.
-    pub fn give(&self, packet: Vec<u8>) -> bool {
+    /// Leaves a packet for the gateway, in the queue to which `steer`, a number of its flow, leads; whether there was
+    /// room.
+    pub fn give(&self, packet: Vec<u8>, steer: u32) -> bool {
         let mut state = self.lock();
-        let fits = state.inbox.len() < QUEUE && !state.down;
+        let queue = steer as usize % state.inboxes.len();
+        let fits = state.inboxes[queue].len() < QUEUE && !state.down;
         if fits {
-            state.inbox.push_back(packet);
+            state.inboxes[queue].push_back(packet);
         }
         fits
     }
@@ -59,7 +68,7 @@ impl SimLink {
     /// Whether it can be read, and whether it can be written.
     pub fn ready(&self) -> (bool, bool) {
         let state = self.lock();
-        (!state.inbox.is_empty() && !state.down, state.room != Some(0))
+        (!state.inboxes[self.queue].is_empty() && !state.down, state.room != Some(0))
     }
 }
 
@@ -70,7 +79,7 @@ impl Link for SimLink {
         }
         let mut count = 0;
         while count < room {
-            let Some(packet) = self.lock().inbox.pop_front() else { break };
+            let Some(packet) = self.lock().inboxes[self.queue].pop_front() else { break };
             let (head, body) = packet.split_at(packet.len().min(28));
             take(head, body);
             count += 1;

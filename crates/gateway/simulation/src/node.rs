@@ -1,5 +1,7 @@
 //! A gateway through all its lives: its host, its process when there is one, and what it sent.
 
+use std::sync::Arc;
+
 use forebay_cluster::fake::Link;
 use forebay_config::{self as config, Config};
 use forebay_crypto::fault::FaultControl;
@@ -12,6 +14,7 @@ use forebay_time::{Duration, Time};
 use crate::clock::{HostClock, unix_time};
 use crate::clustering;
 use crate::host::{Ended, SimHost};
+use crate::interleaving::Interleaving;
 use crate::pairing::{Member, Path};
 use crate::processors;
 use crate::site::Site;
@@ -40,6 +43,8 @@ pub struct Node {
     pub service: Option<Service>,
     pub clock: HostClock,
     pub controls: Vec<FaultControl>,
+    /// What its cores do while one is at its crypto.
+    pub interleaving: Arc<Interleaving>,
     /// Counts its processes.
     pub life: u64,
     /// Counts the reloads of a process.
@@ -91,6 +96,7 @@ impl Node {
             service,
             clock,
             controls,
+            interleaving: Arc::default(),
             life,
             reloads,
             wake_at,
@@ -204,15 +210,18 @@ impl Node {
         state: Option<(IvStore, Lock)>,
     ) -> Result<(), (String, bool)> {
         let seed = site.seed ^ self.reloads << 24 ^ self.life << 8 ^ self.machine as u64;
-        let (setups, controls) = processors::build(&config, &self.clock, seed);
+        let (setups, controls) = processors::build(&config, &self.clock, seed, &self.interleaving);
         self.controls = controls;
         let (host, clock) = (&self.host, self.clock.clock());
         let started = match state {
-            Some(state) => Service::start_with(host, config, vec![setups], clock, seed, unix_time, state),
-            None => Service::start_on(host, config, vec![setups], clock, seed, unix_time),
+            Some(state) => Service::start_with(host, config, setups, clock, seed, unix_time, state),
+            None => Service::start_on(host, config, setups, clock, seed, unix_time),
         };
         match started {
-            Ok(service) => self.service = Some(service),
+            Ok(service) => {
+                self.interleaving.begin(service.steps().to_vec(), seed);
+                self.service = Some(service);
+            }
             Err(error) => {
                 self.host.process_ends();
                 let expected = matches!(&error, StartError::Ivs(IvStoreError::Write { .. }))
@@ -264,6 +273,7 @@ impl Node {
     /// Ends the data plane and its interface.
     pub fn stop_service(&mut self) -> Result<(), String> {
         let Some(service) = self.service.take() else { return Ok(()) };
+        self.interleaving.end();
         let stopped = service.stop();
         self.host.process_ends();
         stopped.map_err(|error| error.to_string())
@@ -272,6 +282,7 @@ impl Node {
     /// Ends the process as it is.
     pub fn kill(&mut self) {
         self.host.disk().kill();
+        self.interleaving.end();
         self.service = None;
         self.sharing = None;
         self.suspended = false;
@@ -296,19 +307,23 @@ impl Node {
         self.unmerged
     }
 
-    /// Runs the worker until it waits.
+    /// Runs the workers until they wait.
     pub fn wake(&mut self, now: Time) -> Woken {
         self.clock.enter(now);
         let Some(service) = &mut self.service else { return Woken::At(Time::MAX) };
         let mut rests = 0;
         for _ in 0..ITERATIONS_MAX {
-            if let Err(error) = service.step(0) {
-                return Woken::Failed(error.to_string());
+            let mut all = Ended::Waits(Duration(u64::MAX));
+            for worker in 0..service.steps().len() {
+                if let Err(error) = service.step(worker) {
+                    return Woken::Failed(error.to_string());
+                }
+                if self.host.disk().is_killed() {
+                    return Woken::Killed;
+                }
+                all = all.and(self.host.take_ended(worker));
             }
-            if self.host.disk().is_killed() {
-                return Woken::Killed;
-            }
-            match self.host.take_ended() {
+            match all {
                 Ended::Moved => rests = 0,
                 Ended::Rests if rests < RESTS => rests += 1,
                 Ended::Rests => return Woken::At(self.clock.now() + Duration::from_micros(300)),
@@ -320,6 +335,11 @@ impl Node {
         Woken::Failed(format!("no rest after {ITERATIONS_MAX} poll iterations"))
     }
 
+    /// What switches the faults of a device on; a gateway may have none.
+    pub fn control(&self, which: u8) -> Option<&FaultControl> {
+        self.controls.get(usize::from(which) % self.controls.len().max(1))
+    }
+
     /// Takes what was sent.
     pub fn take_sent(&self) -> Sent {
         let links = self.host.links();
@@ -328,13 +348,14 @@ impl Node {
         Sent { inside: links.inside.as_ref().map(take).unwrap_or_default(), outside }
     }
 
+    /// What of each worker is to be known.
+    fn ask<R: Send + 'static>(&self, what: fn(&mut Worker) -> R) -> Vec<R> {
+        self.service.as_ref().and_then(|service| service.workers().ask(what)).unwrap_or_default()
+    }
+
     /// How many packets are still in it: in flight, before a link, or waiting for a note.
     pub fn left(&self) -> usize {
-        let left = |worker: &mut Worker| {
-            let waiting: usize = worker.waiting().iter().sum();
-            waiting + worker.held() + worker.engine().in_flight()
-        };
-        self.service.as_ref().and_then(|service| service.workers().get(0)?.ask(left)).unwrap_or(0)
+        self.ask(left).into_iter().sum::<usize>() + self.ask(parked).first().copied().unwrap_or(0)
     }
 
     /// Describes its SAs and what it dropped, for debugging.
@@ -355,30 +376,42 @@ impl Node {
 
     /// Whether every packet is counted once, and memory within its limits; what is not.
     pub fn check(&self) -> Option<String> {
-        let service = self.service.as_ref()?;
-        service.workers().get(0)?.ask(check)?
+        let counted = self.ask(count);
+        let taken: u64 = counted.iter().map(|one| one.0).sum();
+        let gone = counted.iter().map(|one| one.1).sum::<u64>() + self.left() as u64;
+        if taken != gone {
+            return Some(format!("{taken} packets came, {gone} are accounted for"));
+        }
+        self.ask(memory).into_iter().flatten().next()
     }
 }
 
-fn check(worker: &mut Worker) -> Option<String> {
+/// Packets of a worker: on their way, before a link, or waiting for a note.
+fn left(worker: &mut Worker) -> usize {
+    let waiting: usize = worker.waiting().iter().sum();
+    waiting + worker.held() + worker.engine().at_work()
+}
+
+/// Packets of all workers that wait for their turn, or to be sent.
+fn parked(worker: &mut Worker) -> usize {
+    worker.engine().backlog()
+}
+
+/// Packets that a worker has taken, and those that have left or were lost.
+fn count(worker: &mut Worker) -> (u64, u64) {
     let (mut taken, mut gone) = (0, 0);
     for port in worker.ports() {
         let counts = port.counts();
         taken += counts.packets_in;
         gone += counts.packets_out + counts.lost.iter().map(|(_, count)| count).sum::<u64>();
     }
-    gone += worker.waiting().iter().sum::<usize>() as u64;
     let counts = worker.counts();
-    taken += counts.answers + counts.keepalives;
-    gone += counts.no_link + worker.held() as u64;
+    (taken + counts.answers + counts.keepalives, gone + counts.no_link + worker.engine().drops().total())
+}
+
+fn memory(worker: &mut Worker) -> Option<String> {
     let engine = worker.engine();
-    gone += engine.drops().total() + engine.in_flight() as u64;
-    if taken != gone {
-        return Some(format!("{taken} packets came, {gone} are accounted for"));
-    }
-    let (buffers, in_flight) = (engine.free_buffers(), engine.in_flight());
-    if buffers > BUFFERS_EACH * IN_FLIGHT || in_flight > IN_FLIGHT {
-        return Some(format!("{buffers} buffers, {in_flight} packets in flight"));
-    }
-    None
+    let (buffers, in_flight) = (engine.free_buffers(), engine.at_work());
+    (buffers > BUFFERS_EACH * IN_FLIGHT || in_flight > IN_FLIGHT)
+        .then(|| format!("{buffers} buffers, {in_flight} packets in flight"))
 }

@@ -111,6 +111,12 @@ pub fn see(packet: &[u8]) -> Seen {
 /// Source and destination of an outer packet: addresses and, of UDP, ports.
 pub type Place = ([u8; 4], u16);
 
+/// The SPI, by which a host chooses the queue of a packet from outside.
+pub fn spi(packet: &[u8]) -> Option<u32> {
+    let at = if packet.get(9) == Some(&17) { 28 } else { 20 };
+    packet.get(at..at + 4).map(|spi| u32::from_be_bytes([spi[0], spi[1], spi[2], spi[3]]))
+}
+
 /// Where a packet is from and where it goes.
 pub fn places(packet: &[u8]) -> (Place, Place) {
     let port = |at: usize| match packet[9] {

@@ -58,8 +58,10 @@ pub enum What {
     LinkFull { outside: bool, room: u8 },
     /// The links outside take only so large packets.
     LinkMtu { mtu: u16 },
-    /// A lane or card misbehaves.
+    /// A card misbehaves.
     Processor { which: u8, how: How },
+    /// Cores of the gateway lose their CPUs now and then, for so long that others overtake them.
+    CpusLost,
     /// Clean stop, and start.
     Stop,
     /// Kill, with the power off or not.
@@ -130,6 +132,13 @@ impl Plan {
         };
         let count = 4 + random.below(FAULTS_MAX);
         let mut faults: Vec<Event> = (0..count).map(|_| draw(&mut random, &site, length_ms)).collect();
+        let mut random = Random::seeded(seed ^ hash("cpus"));
+        for (about, layout) in site.layouts.iter().enumerate() {
+            if layout.cores > 1 && random.below(3) == 0 {
+                let (at_ms, for_ms) = (random.below(length_ms), 200 + random.below(2_000));
+                faults.push(Event { at_ms, for_ms, about, what: What::CpusLost });
+            }
+        }
         faults.sort_by_key(|fault| fault.at_ms);
         Plan { seed, site, length_ms, bursts, faults }
     }

@@ -1,47 +1,45 @@
-//! The processors of a simulated gateway: the running core, a lane without a thread, an emulated card. The last two
-//! misbehave on command.
+//! The processors of a simulated gateway: its cores, and an emulated card that misbehaves on command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_config::{Config, ProcessorKind};
+use forebay_config::{Config, ProcessorKind, deal};
 use forebay_crypto::fault::{FaultControl, Faulty};
-use forebay_crypto::{Job, Packet, Processor, SessionId, forward_processor};
+use forebay_crypto::{Job, Processor, forward_processor};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::Bus;
-use forebay_engine::{Lane, LaneSteps, ProcessorSetup};
+use forebay_engine::ProcessorSetup;
 use forebay_processors::Surroundings;
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 
 use crate::clock::HostClock;
+use crate::interleaving::Interleaving;
 
-/// What a submission and each of its jobs cost the running core and the lane.
+/// What a submission and each of its jobs cost a core.
 const SUBMISSION: Duration = Duration::from_nanos(600);
 const JOB: Duration = Duration::from_nanos(900);
-/// From a submission to a lane until it begins.
-const WAKE: Duration = Duration::from_micros(15);
 
-/// The processors of `config`, whose faults the controls switch on: of all but the first, in their order.
-pub fn build(config: &Config, clock: &HostClock, seed: u64) -> (Vec<ProcessorSetup>, Vec<FaultControl>) {
+/// The processors of each core of `config`, and the controls that switch the faults of devices on, in their order.
+pub fn build(
+    config: &Config,
+    clock: &HostClock,
+    seed: u64,
+    interleaving: &Arc<Interleaving>,
+) -> (Vec<Vec<ProcessorSetup>>, Vec<FaultControl>) {
     let mut controls = Vec::new();
     let buses: Vec<Bus> = config.buses.iter().map(|bus| Bus::new(bus.config)).collect();
-    let setups = config.processors.iter().enumerate().map(|(place, one)| {
-        let mut faulty = || {
-            let control = FaultControl::new(seed ^ place as u64);
-            controls.push(control.clone());
-            Faulty::new(AwsLc::new(), control)
-        };
+    let mut set_up = |place: usize| {
+        let one = &config.processors[place];
         let (processor, kind): (Box<dyn Processor>, Kind) = match &one.kind {
-            ProcessorKind::Core { .. } if place == 0 => {
-                (Box::new(Paced { inner: AwsLc::new(), cell: clock.cell() }), Kind::Cpu)
-            }
             ProcessorKind::Core { .. } => {
-                let (lane, steps) = Lane::stepped(Box::new(faulty()), one.name.clone(), clock.clock());
-                (Box::new(SteppedLane { lane, steps, due: None }), Kind::Cpu)
+                let (inner, cell, interleaving) = (AwsLc::new(), clock.cell(), interleaving.clone());
+                (Box::new(Paced { inner, cell, interleaving }), Kind::Cpu)
             }
             ProcessorKind::Device(device) => {
-                let library = Box::new(faulty());
+                let control = FaultControl::new(seed ^ place as u64);
+                controls.push(control.clone());
+                let library = Box::new(Faulty::new(AwsLc::new(), control));
                 let opened = device.open(Surroundings { name: &one.name, library, buses: &buses });
                 (opened.expect("an emulated card"), Kind::Accelerator)
             }
@@ -49,14 +47,17 @@ pub fn build(config: &Config, clock: &HostClock, seed: u64) -> (Vec<ProcessorSet
         let cost =
             Cost { init: Duration::from_micros(1), packet: JOB, submit: SUBMISSION, ..Cost::default() };
         ProcessorSetup { processor, kind, cost, alpha: one.alpha, beta: one.beta, queue: one.queue }
-    });
-    (setups.collect(), controls)
+    };
+    let cores = deal(config, config.workers(|_| 1));
+    let setups = cores.into_iter().map(|places| places.into_iter().map(&mut set_up).collect()).collect();
+    (setups, controls)
 }
 
-/// The running core: its work takes time on the host's clock.
+/// A core: its work takes time on the host's clock, and other cores work meanwhile.
 struct Paced {
     inner: AwsLc,
     cell: &'static AtomicU64,
+    interleaving: Arc<Interleaving>,
 }
 
 impl Processor for Paced {
@@ -65,41 +66,6 @@ impl Processor for Paced {
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
         self.cell.fetch_add(SUBMISSION.0 + JOB.times(jobs.len() as u64).0, Ordering::Relaxed);
         self.inner.submit(now, jobs);
-    }
-}
-
-/// A lane whose other side runs a little after it was handed something.
-struct SteppedLane {
-    lane: Lane,
-    steps: LaneSteps,
-    /// When the other side runs next.
-    due: Option<Time>,
-}
-
-impl Processor for SteppedLane {
-    forward_processor!(lane: name, capabilities, open_session);
-
-    fn close_session(&mut self, id: SessionId) {
-        self.lane.close_session(id);
-        while self.steps.step() {}
-    }
-
-    fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
-        self.due = self.due.or(Some(now + WAKE));
-        self.lane.submit(now, jobs);
-    }
-
-    fn submit_copies(&mut self, now: Time, sources: &Arc<Vec<Packet>>, jobs: &mut Vec<Job>) {
-        self.due = self.due.or(Some(now + WAKE));
-        self.lane.submit_copies(now, sources, jobs);
-    }
-
-    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
-        if self.due.is_some_and(|due| due <= now) {
-            while self.steps.step() {}
-            // What its processor keeps back is asked for again.
-            self.due = Some(now + WAKE);
-        }
-        self.lane.poll(now, done);
+        self.interleaving.others_go_on(self.cell);
     }
 }

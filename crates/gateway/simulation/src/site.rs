@@ -34,8 +34,8 @@ pub struct Tunnel {
 pub struct Layout {
     /// The scheduler's policy.
     pub policy: &'static str,
-    /// Whether there is a lane, and whether a card.
-    pub lane: bool,
+    /// How many cores there are, and whether there is a card.
+    pub cores: u64,
     pub card: bool,
     /// IVs that are reserved at a time.
     pub iv_reserve: u64,
@@ -73,7 +73,7 @@ impl Site {
         let count = [2, 2, 2, 3, 3, 4, 5][random.below(7) as usize];
         let layouts = (0..count).map(|_| Layout {
             policy: ["finish-time", "round-robin", "shortest-queue"][random.below(3) as usize],
-            lane: random.below(3) > 0,
+            cores: 1 + random.below(3),
             card: random.below(3) == 0,
             iv_reserve: [48, 200, 5_000][random.below(3) as usize],
             policies: random.below(2) == 0,
@@ -163,8 +163,11 @@ impl Site {
              [[processor]]\nkind = \"core\"\nbackend = \"aws-lc\"\n",
             layout.iv_reserve, layout.policy
         );
-        if layout.lane {
-            text += "[[processor]]\nkind = \"core\"\nname = \"lane\"\nbackend = \"aws-lc\"\n";
+        for core in 1..layout.cores {
+            let _ = write!(
+                text,
+                "[[processor]]\nkind = \"core\"\nname = \"core.{core}\"\nbackend = \"aws-lc\"\n"
+            );
         }
         if layout.card {
             text +=

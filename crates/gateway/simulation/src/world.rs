@@ -272,7 +272,7 @@ impl World {
             (routes.tunnel.iter().any(network), routes.blackholes.iter().any(network))
         };
         if tunnel && let Some(link) = node.host.links().inside {
-            link.give(packet);
+            link.give(packet, to as u32);
             self.wakes(machine);
         } else if !blackhole && node.life > 0 && !far {
             let what = format!("gateway {from} is down, and nothing keeps packets to {to} inside");
@@ -366,7 +366,8 @@ impl World {
         let Some(machine) = self.holders[to] else { return };
         let links = self.nodes[machine].host.links();
         let link = if packet[9] == 17 { links.udp } else { links.raw };
-        if link.is_some_and(|link| link.give(packet)) {
+        let steer = packet::spi(&packet).unwrap_or(0);
+        if link.is_some_and(|link| link.give(packet, steer)) {
             if let Some(wire) = wire {
                 self.oracle.arrives(wire);
             }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use forebay_engine::{Doorbell, Until, Wake};
+use forebay_engine::{Doorbell, Wake};
 use rustix::event::{EventfdFlags, eventfd};
 
 /// How a worker that sleeps in poll(2) is woken.
@@ -50,7 +50,7 @@ impl Bell {
 
     /// Says that the worker is about to sleep, unless `has_work`; whether it may.
     pub fn falls_asleep(&self, has_work: impl Fn() -> bool) -> bool {
-        self.doorbell.falls_asleep(Until::Work, has_work)
+        self.doorbell.falls_asleep(has_work)
     }
 
     /// Says that it is awake.

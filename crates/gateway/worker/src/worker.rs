@@ -41,7 +41,7 @@ use super::installed::{InstallError, Installed};
 use super::intake::{Intake, TAKE};
 use super::keepalive::Keepalives;
 use super::port::Port;
-use super::stations::{Shared, Station};
+use super::stations::{Lane, Shared, Station};
 use super::wait::Wait;
 use forebay_config::Changes;
 use forebay_sas::SasFile;
@@ -290,10 +290,20 @@ impl Worker {
         self.station().ports().map(|port| port.pass())
     }
 
-    /// Packets that wait for each of these links to have room, whichever worker put them there.
+    /// Packets that wait for each of these links to have room, in the lanes of this worker.
     pub fn waiting(&self) -> Vec<usize> {
-        let packets = self.shared.lanes[self.index].packets.pass();
-        std::iter::once(&packets.inside).chain(&packets.outside).map(|queue| queue.len()).collect()
+        let mut all = vec![0; 1 + self.station().outside.len()];
+        for lane in self.lanes() {
+            let packets = lane.packets.pass();
+            let queues = std::iter::once(&packets.inside).chain(&packets.outside);
+            all.iter_mut().zip(queues).for_each(|(all, queue)| *all += queue.len());
+        }
+        all
+    }
+
+    /// The lanes that are counted here: of n workers, each has every n-th.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.shared.lanes.iter().skip(self.index).step_by(self.shared.stations.len())
     }
 
     fn station(&self) -> &Station {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use forebay_crypto::Suite;
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_engine::{Clock, Engine, Lane, Limits, Order, Scheduling, Settings};
+use forebay_engine::{Clock, Engine, Limits, Order, Scheduling, Settings};
 use forebay_sas::{self as sas, esp_sa};
 use forebay_scheduler::Kind;
 use forebay_state::{IVS_PER_SA, IvStore};
@@ -111,7 +111,7 @@ pub fn opening(args: &DemoArgs, files: &SaFiles, costs: &Costs, clock: Clock) ->
     engine(args, sad, &keys, costs, clock)
 }
 
-/// The running core, a worker core, and two of the paper's cards on one PCI bus.
+/// The running core, and two of the paper's cards on one PCI bus.
 fn engine(
     args: &DemoArgs,
     sad: forebay_ipsec::Ipsec,
@@ -121,11 +121,7 @@ fn engine(
 ) -> miette::Result<Engine> {
     let suite = keys.first().map(forebay_crypto::SaKeys::suite).ok_or_else(|| miette!("no SA"))?;
     let mut setups = vec![processors::set_up(args.backend.open()?, Kind::Cpu, suite, costs, clock)?];
-    let lane = Lane::new(args.backend.open()?, "worker.1", clock).into_diagnostic()?;
-    setups.push(processors::set_up(Box::new(lane), Kind::Cpu, suite, costs, clock)?);
-    for core in &mut setups {
-        core.alpha = args.alpha;
-    }
+    setups[0].alpha = args.alpha;
     let bus = Bus::new(BusConfig::pci_66());
     for number in 0..2 {
         let config =

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! capture --> gateway A: seal --> UDP on loopback --> gateway B: open --> compare with the capture
-//!             running core, worker core,              the same four
+//!             the core that runs it, and              the same three
 //!             two emulated 230 Mbit/s cards
 //! ```
 

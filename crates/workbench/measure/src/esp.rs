@@ -16,7 +16,7 @@ use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite
 use forebay_engine::{BURST, Clock, Engine, Limits, Settings as EngineSettings};
 use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_loadgen::median::median;
-use forebay_processors::{self as processors, Backend, Costs};
+use forebay_processors::{self as processors, Backend};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -260,7 +260,7 @@ impl Path {
         let mut sad = Ipsec::default();
         sad.add_outbound(tunnel(suite, true, core), IvRange::for_throwaway_key()).into_diagnostic()?;
         sad.add_inbound(tunnel(suite, false, core)).into_diagnostic()?;
-        let processors = processors::cores(1, backend, suite, &Costs::default(), clock)?;
+        let processors = vec![processors::core(backend)?];
         let limits = Limits { packet_capacity: size + OVERHEAD, ..Limits::default() };
         let settings = EngineSettings { limits, ..EngineSettings::default() };
         let keys = [keys.clone(), keys.clone()];

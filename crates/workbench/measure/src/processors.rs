@@ -4,14 +4,10 @@ use std::fmt::Write;
 
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
-use forebay_engine::{Clock, Lane, calibrate};
-use forebay_processors::{Backend, Costs, Kind, MeasuredCost, kinds, open_alone};
-use miette::IntoDiagnostic;
+use forebay_engine::{Clock, calibrate};
+use forebay_processors::{Costs, Kind, MeasuredCost, kinds, open_alone};
 
 use crate::Error;
-
-/// The name of the core behind a lane.
-const WORKER: &str = "worker.1";
 
 /// The costs of all processors, for each suite that they support.
 pub struct Measured {
@@ -31,7 +27,7 @@ pub fn measure(proposals: &[String]) -> Result<Measured, Error> {
     let suites = proposals.iter().map(|word| word.parse::<Suite>()).collect::<Result<Vec<_>, _>>()?;
     let clock = Clock::start();
     let (mut costs, mut notes) = (Costs::default(), Vec::new());
-    for mut processor in processors(clock, &mut notes)? {
+    for mut processor in processors(&mut notes)? {
         for &suite in &suites {
             match calibrate(&mut *processor, suite, clock) {
                 Some(calibration) => {
@@ -45,23 +41,21 @@ pub fn measure(proposals: &[String]) -> Result<Measured, Error> {
 }
 
 impl Measured {
-    /// A scenario for `forebay simulate` with the costs of core, worker and card for the first proposal; `None` if there
+    /// A scenario for `forebay simulate` with the costs of core and card for the first proposal; `None` if there
     /// is no proposal.
     pub fn scenario(&self) -> Option<String> {
         self.first.map(|suite| scenario(&self.costs, suite))
     }
 }
 
-/// Every kind of processor this build has: cores in place, a core behind a lane, one device of each kind.
-fn processors(clock: Clock, notes: &mut Vec<String>) -> Result<Vec<Box<dyn Processor>>, Error> {
+/// Every kind of processor this build has: cores, and one device of each kind.
+fn processors(notes: &mut Vec<String>) -> Result<Vec<Box<dyn Processor>>, Error> {
     let mut all: Vec<Box<dyn Processor>> = Vec::new();
     match forebay_crypto_ipsec_mb::new() {
         Ok(processor) => all.push(processor),
         Err(why) => notes.push(format!("no ipsec-mb: {why}")),
     }
     all.push(Box::new(AwsLc::new()));
-    let lane = Lane::new(Backend::Auto.open()?, WORKER, clock).into_diagnostic()?;
-    all.push(Box::new(lane));
     for kind in kinds() {
         match open_alone(&*(kind.sample)(), kind.word) {
             Ok(processor) => all.push(processor),
@@ -84,11 +78,10 @@ fn scenario(costs: &Costs, suite: Suite) -> String {
     let mut has_core = false;
     for one in measured {
         let is_card = Kind::of(&one.name).is_some();
-        let in_place = !is_card && one.name != WORKER;
-        if in_place && has_core {
+        if !is_card && has_core {
             continue;
         }
-        has_core |= in_place;
+        has_core |= !is_card;
         let kind = if is_card { "accelerator" } else { "cpu" };
         let _ = write!(text, "\n[[processor]]\nname = \"{}\"\nkind = \"{kind}\"\n", one.name);
         let cost = one.cost();

@@ -1,7 +1,5 @@
 //! Submissions: the shares of one burst that a processor is handed together.
 
-use std::sync::Arc;
-
 use forebay_crypto::Packet;
 use forebay_scheduler::{JobHead, Prediction};
 use forebay_time::{Duration, Time};
@@ -39,7 +37,7 @@ pub struct Submission {
     pub took: Duration,
     /// The packets themselves, untouched, while a processor other than the running core works on copies: so their
     /// jobs can be done again elsewhere.
-    pub sources: Arc<Vec<Packet>>,
+    pub sources: Vec<Packet>,
 }
 
 impl Submission {
@@ -94,7 +92,7 @@ impl Submissions {
                 members: Vec::with_capacity(self.batch),
                 remaining: 0,
                 took: Duration::ZERO,
-                sources: Arc::new(Vec::with_capacity(self.batch)),
+                sources: Vec::with_capacity(self.batch),
             });
             self.all.len() as u32 - 1
         });
@@ -122,11 +120,7 @@ impl Submissions {
     /// Ends a submission; its packets go back to `buffers`.
     pub fn close(&mut self, index: u32, buffers: &mut Buffers) {
         let sources = &mut self.all[index as usize].sources;
-        match Arc::get_mut(sources) {
-            Some(sources) => sources.drain(..).for_each(|packet| buffers.put(packet)),
-            // A processor that has been given up still reads them.
-            None => *sources = Arc::new(Vec::with_capacity(self.batch)),
-        }
+        sources.drain(..).for_each(|packet| buffers.put(packet));
         self.free.push(index);
     }
 }

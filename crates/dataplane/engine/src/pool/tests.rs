@@ -102,29 +102,19 @@ fn costs_are_those_measured() {
 }
 
 #[test]
-fn what_handing_over_and_waking_cost_the_core() {
+fn what_handing_over_costs_the_core() {
     let (mut pool, mut scheduler) = pool(&[cost(1_000, 1), cost(1_000, 1)]);
     assert_eq!(pool.get(1).feed(), Cost::default());
-    // Waking counts by what it takes beyond handing over, a sixteenth each time.
-    pool.learn_feed(1, works(1), Duration(1_600), true, &mut scheduler);
-    assert_eq!(pool.get(1).feed().wake, Duration(100));
-    pool.learn_feed(1, works(1), Duration(3_300), true, &mut scheduler);
-    assert_eq!(pool.get(1).feed().wake, Duration((100 * 15 + 3_300) / 16));
-    assert_eq!(pool.get(1).fed, 0);
     pool.set_dispatching(Duration(40), &mut scheduler);
     assert_eq!(pool.get(1).feed().init, Duration(40));
     assert_eq!(pool.get(0).feed().init, Duration::ZERO, "the core hands nothing to itself");
-    (0..128).for_each(|_| pool.learn_feed(1, works(1), Duration(500), false, &mut scheduler));
+    (0..128).for_each(|_| pool.learn_feed(1, works(1), Duration(500), &mut scheduler));
     let feed = pool.get(1).feed.cost();
     let measured = feed.of_batch(works(1)).0;
     assert!((400..=600).contains(&measured), "{measured}");
     // One in 16 of the later ones.
-    (128..143).for_each(|_| pool.learn_feed(1, works(1), Duration(1_000_000), false, &mut scheduler));
+    (128..143).for_each(|_| pool.learn_feed(1, works(1), Duration(1_000_000), &mut scheduler));
     assert_eq!((pool.get(1).feed.cost(), pool.get(1).fed), (feed, 143));
-    // Of a waking one's time, what handing over takes does not count.
-    let before = pool.get(1).feed().wake.0;
-    pool.learn_feed(1, works(1), Duration(measured), true, &mut scheduler);
-    assert_eq!(pool.get(1).feed().wake, Duration(before * 15 / 16));
 }
 
 #[test]

@@ -106,3 +106,54 @@ fn a_time_in_which_nobody_looked_is_no_wait() {
     tickets.look(Time::ZERO + Duration::from_millis(3_600_000));
     assert_eq!(tickets.overtake(Duration::from_millis(100)), None);
 }
+
+/// Five bursts of several cores that are done in every order, with a core overtaken behind every number of them: each packet
+/// leaves once at most, in the order of the tickets, and is parked or dropped otherwise.
+#[test]
+fn in_every_order_of_five_cores_packets_leave_once_and_in_their_order() {
+    const LENS: [u32; 5] = [2, 1, 3, 1, 2];
+    for (number, order) in orders(LENS.len()).into_iter().enumerate() {
+        for overtaken in 0..=LENS.len() + 1 {
+            let mut tickets = Tickets::new(Order::PerSa);
+            tickets.open(0);
+            let firsts = LENS.map(|len| tickets.draw(0, len).1);
+            let (mut left, mut dropped) = (vec![], 0);
+            for (done, &core) in order.iter().enumerate() {
+                let run = run(0, firsts[core], LENS[core]);
+                match tickets.compare(&run) {
+                    Ordering::Equal => {
+                        left.extend(u64::from(run.ticket)..u64::from(run.ticket + run.len));
+                        tickets.advance(0, run.len);
+                        left.extend(take(&mut tickets, 0));
+                    }
+                    Ordering::Greater => park(&mut tickets, 0, run.ticket, run.len, 0),
+                    Ordering::Less => dropped += run.len as usize,
+                }
+                if done + 1 == overtaken && tickets.overtake(Duration::ZERO).is_some() {
+                    left.extend(take(&mut tickets, 0));
+                }
+            }
+            assert!(left.is_sorted_by(|one, two| one < two), "{number}, {overtaken}: {left:?}");
+            let all = LENS.iter().sum::<u32>() as usize;
+            assert_eq!((left.len() + dropped, tickets.parked()), (all, 0), "{number}, {overtaken}");
+            assert!(overtaken <= LENS.len() || dropped == 0);
+        }
+    }
+}
+
+/// All orders of so many.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    match count {
+        0 => vec![vec![]],
+        _ => orders(count - 1)
+            .into_iter()
+            .flat_map(|order| {
+                (0..count).map(move |place| {
+                    let mut order = order.clone();
+                    order.insert(place, count - 1);
+                    order
+                })
+            })
+            .collect(),
+    }
+}

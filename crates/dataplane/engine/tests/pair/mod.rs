@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            A: seal                       wire                        B: open
-//! packet --> core, lane, card, card  -->  loss, copies, order  -->  core, lane, card, card --> the same packet
+//! packet --> core, device, card, card --> loss, copies, order --> core, device, card, card --> the same packet
 //! ```
 //!
 //! Everything that passes is checked on the spot: the order within each SA is that of admission, every
@@ -14,13 +14,13 @@ use forebay_crypto::fault::{Fault, FaultControl, Faulty};
 use forebay_crypto::{Direction, Packet, Processor, SaKeys, SecretBytes, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_engine::{Clock, Engine, Lane, Limits, ProcessorSetup, ProcessorStats, Settings};
+use forebay_engine::{Clock, Engine, Limits, ProcessorSetup, ProcessorStats, Settings};
 use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 
 /// The processors, by their place in each engine.
-pub const LANE: usize = 1;
+pub const DEVICE: usize = 1;
 pub const CARDS: [usize; 2] = [2, 3];
 
 /// One SA each; the second octet of the destination selects it.
@@ -113,7 +113,7 @@ impl End {
     fn new(direction: Direction, settings: Settings, clock: Clock, seed: u64) -> End {
         let (sad, keys) = sas(direction);
         let faults: Vec<FaultControl> = (0..4).map(|place| FaultControl::new(seed + place)).collect();
-        let processors = processors(&faults, clock);
+        let processors = processors(&faults);
         let engine = Engine::new(sad, &keys, processors, settings, clock).expect("an engine");
         End {
             engine,
@@ -432,15 +432,15 @@ pub fn sas(direction: Direction) -> (Ipsec, Vec<SaKeys>) {
     (sad, all)
 }
 
-/// A core, a lane and two cards on one bus, all but the core able to go wrong.
-fn processors(faults: &[FaultControl], clock: Clock) -> Vec<ProcessorSetup> {
+/// A core, a device that answers at once and two cards on one bus, all but the core able to go wrong.
+fn processors(faults: &[FaultControl]) -> Vec<ProcessorSetup> {
     let core_cost =
         Cost { init: Duration::from_nanos(1_500), block: Duration::from_nanos(10), ..Cost::default() };
-    let lane = Lane::new(Box::new(Faulty::new(AwsLc::new(), faults[LANE].clone())), "lane", clock);
+    let device = Box::new(Faulty::new(AwsLc::new(), faults[DEVICE].clone()));
     // The cores are to be spared, so that every processor has work whichever direction is the faster.
     let mut setups = vec![
         ProcessorSetup { alpha: 8.0, ..setup(Box::new(AwsLc::new()), Kind::Cpu, core_cost) },
-        ProcessorSetup { alpha: 4.0, ..setup(Box::new(lane.expect("a thread")), Kind::Cpu, core_cost) },
+        ProcessorSetup { alpha: 4.0, ..setup(device, Kind::Cpu, core_cost) },
     ];
     let bus = Bus::new(BusConfig::pci_66());
     for place in CARDS {

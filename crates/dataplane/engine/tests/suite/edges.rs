@@ -1,10 +1,10 @@
-//! One packet into several and several into one, through a whole engine with a lane and a card: aggregation,
+//! One packet into several and several into one, through a whole engine with a second library and a card: aggregation,
 //! fragments before and behind IPsec, answers to sources, policies that let packets pass, classes.
 
 use forebay_crypto::{Direction, Job, JobSpec, SaKeys, SecretBytes, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_engine::{Addresses, Clock, Engine, Lane, Limits, Order, ProcessorSetup, Scheduling, Settings};
+use forebay_engine::{Addresses, Clock, Engine, Limits, Order, ProcessorSetup, Scheduling, Settings};
 use forebay_ipsec::{
     Action, DropReason, DscpSet, Encapsulation, Ipsec, Iptfs, IvRange, Policy, PolicyPlace, SaConfig, Spi,
 };
@@ -35,12 +35,11 @@ fn engine(sad: Ipsec, settings: Settings) -> Engine {
             Cost { init: Duration::from_nanos(300), block: Duration::from_nanos(5), ..Cost::default() };
         ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 64 }
     };
-    let lane = Lane::new(Box::new(AwsLc::new()), "lane", clock).expect("a thread");
     let bus = Bus::new(BusConfig::pci_66());
     let card = Card::new(CardConfig::paper_230_mbit(), &bus, Box::new(AwsLc::new()));
     let processors = vec![
         setup(Box::new(AwsLc::new()), Kind::Cpu),
-        setup(Box::new(lane), Kind::Cpu),
+        setup(Box::new(AwsLc::new()), Kind::Cpu),
         setup(Box::new(card), Kind::Accelerator),
     ];
     let keys: Vec<SaKeys> = sad.iter().map(|_| keys()).collect();

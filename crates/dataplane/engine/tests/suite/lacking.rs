@@ -6,7 +6,7 @@ use forebay_crypto::{
     Suite, forward_processor,
 };
 use forebay_crypto_aws_lc::AwsLc;
-use forebay_engine::{Clock, Engine, EngineError, Lane, Limits, ProcessorSetup, SUITES_MAX, Settings};
+use forebay_engine::{Clock, Engine, EngineError, Limits, ProcessorSetup, SUITES_MAX, Settings};
 use forebay_ipsec::{DropReason, Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
@@ -188,29 +188,6 @@ fn what_nobody_does_is_an_error_and_so_are_more_suites_than_bits() {
     assert!(new(&all[..SUITES_MAX], Box::new(AwsLc::new())).is_none());
     let error = new(&all[..SUITES_MAX + 1], Box::new(AwsLc::new()));
     assert!(matches!(error, Some(EngineError::TooManySuites(65))), "{error:?}");
-}
-
-/// A processor that notes its end.
-struct Ending(AwsLc, std::sync::mpsc::Sender<()>);
-
-impl Processor for Ending {
-    forward_processor!(0: name, capabilities, open_session, close_session, submit, poll);
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = self.1.send(());
-    }
-}
-
-/// A thread that cannot be what it has to be, such as bound to its core, does no work.
-#[test]
-fn a_lane_whose_thread_does_not_begin_is_none() {
-    let (ends, ended) = std::sync::mpsc::channel();
-    let begin = || Err(std::io::Error::other("no such core"));
-    let lane = Lane::on_thread(Box::new(Ending(AwsLc::new(), ends)), "lane", Clock::start(), begin);
-    assert_eq!(lane.err().map(|error| error.to_string()).as_deref(), Some("no such core"));
-    assert_eq!(ended.recv_timeout(std::time::Duration::from_secs(20)), Ok(()), "its thread goes on");
 }
 
 /// What stands in the place of a device that could not be opened.

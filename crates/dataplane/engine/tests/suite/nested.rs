@@ -4,7 +4,7 @@
 use forebay_crypto::{Direction, Job, JobSpec, Processor, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_engine::{BURST, Clock, Engine, Lane, Limits, Order, ProcessorSetup, Scheduling, Settings};
+use forebay_engine::{BURST, Clock, Engine, Limits, Order, ProcessorSetup, Scheduling, Settings};
 use forebay_ipsec::{DropReason, Ipsec, IvRange, Mode, Protocol, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_time::Duration;
@@ -98,7 +98,7 @@ fn number(packet: &[u8]) -> usize {
     u32::from_be_bytes(packet[20..24].try_into().expect("four bytes")) as usize
 }
 
-fn processors(clock: Clock) -> Vec<ProcessorSetup> {
+fn processors() -> Vec<ProcessorSetup> {
     let setup = |processor, kind, init| ProcessorSetup {
         processor,
         kind,
@@ -114,12 +114,11 @@ fn processors(clock: Clock) -> Vec<ProcessorSetup> {
         beta: Duration::ZERO,
         queue: 64,
     };
-    let lane = Lane::new(Box::new(AwsLc::new()), "lane", clock).expect("a thread");
     let card =
         Card::new(CardConfig::paper_230_mbit(), &Bus::new(BusConfig::pci_66()), Box::new(AwsLc::new()));
     vec![
         setup(Box::new(AwsLc::new()), Kind::Cpu, 3_000),
-        setup(Box::new(lane), Kind::Cpu, 300),
+        setup(Box::new(AwsLc::new()), Kind::Cpu, 300),
         setup(Box::new(card), Kind::Accelerator, 300),
     ]
 }
@@ -193,7 +192,7 @@ fn pass(
     packets: Vec<Vec<u8>>,
 ) -> Option<Vec<Vec<u8>>> {
     let clock = Clock::start();
-    let (out, dropped) = pass_on(processors(clock), clock, direction, chain, how, packets)?;
+    let (out, dropped) = pass_on(processors(), clock, direction, chain, how, packets)?;
     assert_eq!(dropped, []);
     Some(out)
 }
@@ -228,7 +227,7 @@ fn through_the_scheduler_in_either_order() {
 fn a_lone_core_does_nests_in_place() {
     for chain in CHAINS {
         let lone = |direction, packets| {
-            let core = processors(Clock::start()).swap_remove(0);
+            let core = processors().swap_remove(0);
             let how = (Order::PerSa, 1, By::Bursts);
             pass_on(vec![core], Clock::start(), direction, chain, how, packets)
         };

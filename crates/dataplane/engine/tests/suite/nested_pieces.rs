@@ -5,7 +5,7 @@ use forebay_crypto::{Direction, Job, JobSpec, SaKeys, SecretBytes, SessionId, Su
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{
-    Addresses, Clock, Engine, Lane, Limits, Order, ProcessorSetup, Refusal, Scheduling, Settings,
+    Addresses, Clock, Engine, Limits, Order, ProcessorSetup, Refusal, Scheduling, Settings,
 };
 use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind};
@@ -68,8 +68,7 @@ fn engine_from(direction: Direction, first: u32, chain: &[Link], order: Order, l
     };
     let mut processors = vec![setup(Box::new(AwsLc::new()), Kind::Cpu)];
     if !lone {
-        let lane = Lane::new(Box::new(AwsLc::new()), "lane", clock).expect("a thread");
-        processors.push(setup(Box::new(lane), Kind::Cpu));
+        processors.push(setup(Box::new(AwsLc::new()), Kind::Cpu));
         let bus = Bus::new(BusConfig::pci_66());
         let card = Card::new(CardConfig::paper_230_mbit(), &bus, Box::new(AwsLc::new()));
         processors.push(setup(Box::new(card), Kind::Accelerator));

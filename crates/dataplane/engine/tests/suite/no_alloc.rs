@@ -1,8 +1,7 @@
 //! No memory is taken or given per packet once the buffers are there.
 //!
 //! Allocations are counted on the thread that drives the data path, which is where packets wait for
-//! them. The lane's thread is not counted; what it and the engine hand each other goes around in lists
-//! that both keep, which would show here if one side had to make them anew.
+//! them.
 
 use crate::pair;
 
@@ -10,16 +9,15 @@ use allocation_counter::measure;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_engine::{BURST, Clock, Engine, Lane, Limits, ProcessorSetup, Scheduling, Settings};
+use forebay_engine::{BURST, Clock, Engine, Limits, ProcessorSetup, Scheduling, Settings};
 use forebay_ipsec::DropReason;
 use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_time::Duration;
 
 /// Number of allocations allowed to an engine after the warm-up, however many packets follow. They are lists for jobs
 /// in flight, made when more are in flight than ever before, which depends on how busy the machine is. There are at
-/// most as many as packets in flight (here 256), and half as many again on the way to the lane. Usually there are
-/// none.
-const ENGINE_MAX: u64 = 384;
+/// most as many as packets in flight (here 256). Usually there are none.
+const ENGINE_MAX: u64 = 256;
 
 /// An engine with one processor, which does all in place.
 fn lone(direction: Direction, processor: Box<dyn Processor>) -> Engine {
@@ -115,14 +113,13 @@ fn a_lone_core_takes_no_memory() {
     }
 }
 
-/// A core, a lane and two cards, with bundles and audits.
+/// A core, a second library and two cards, with bundles and audits.
 fn engine(scheduling: Scheduling) -> Engine {
     let clock = Clock::start();
     let cost = Cost { init: Duration::from_micros(1), block: Duration::from_nanos(10), ..Cost::default() };
-    let lane = Lane::new(Box::new(AwsLc::new()), "lane", clock).expect("a thread");
     let mut setups = vec![
         pair::setup(Box::new(AwsLc::new()), Kind::Cpu, cost),
-        pair::setup(Box::new(lane), Kind::Cpu, cost),
+        pair::setup(Box::new(AwsLc::new()), Kind::Cpu, cost),
     ];
     let bus = Bus::new(BusConfig::pci_66());
     for _ in 0..2 {

@@ -39,19 +39,16 @@ fn what_feeding_and_waking_cost_by_hand() {
     let opening = 500 + 700;
     assert_eq!(state.feed_time(3, &work), Duration(opening + 3 * 10 + 4 * 20 + 9 * 30));
     assert_eq!(state.feed_terms(2.5), (opening as f64, 30.0 + 75.0));
-    assert_eq!(state.wake_terms(&cost(1)), (70.0, 700.0));
     // A batch is open, and it has something to do.
     state.place(Time::ZERO, Duration(1));
     assert_eq!(state.feed_time(3, &work), Duration(3 * 10 + 4 * 20 + 9 * 30));
-    assert_eq!((state.feed_terms(0.0), state.wake_terms(&cost(1))), ((0.0, 30.0), (0.0, 0.0)));
+    assert_eq!(state.feed_terms(0.0), (0.0, 30.0));
     state.submit();
     assert_eq!(state.feed_terms(0.0), (500.0, 30.0));
-    // Idle again, and said to be awake.
+    // Idle again.
     state.take(Time::ZERO);
     state.finish_one();
     assert_eq!(state.feed_terms(0.0), (opening as f64, 30.0));
-    state.set_asleep(false);
-    assert_eq!((state.feed_terms(0.0), state.wake_terms(&cost(1))), ((500.0, 30.0), (0.0, 0.0)));
 }
 
 #[test]

@@ -312,44 +312,6 @@ fn by_another_policy_the_host_keeps_only_what_is_all_its_own() {
 }
 
 #[test]
-fn a_sleeping_processor_is_woken_by_a_row_of_bursts_and_not_by_single_ones() {
-    // Awake, the other core would save half of 32,000; waking it costs 40,000.
-    let sleeper = core(Cost { wake: Duration(40_000), ..cost(1_000, 1) });
-    let new = || {
-        let two = vec![core(cost(1_000, 1)), sleeper.clone()];
-        Scheduler::new(Config { batch: 64, host: Some(0), ..Config::new(two) }).unwrap()
-    };
-    let work = Work { packets: 32, blocks: 128, bytes: 32 * 64 };
-    let ask = |s: &mut Scheduler, now: Time| {
-        s.moved(now);
-        s.set_asleep(1, true);
-        s.keeps(now, 0, 32, &work)
-    };
-    let mut s = new();
-    let kept = [0, 32_000, 64_000].map(|now| ask(&mut s, Time(now)));
-    assert_eq!(kept, [true, true, false]);
-    // That burst is divided although the processor is still asleep, and the next one again has to be worth it.
-    let now = Time(64_000);
-    s.moved(now);
-    s.set_asleep(1, true);
-    let shares = place(&mut s, now, &[64; 32]);
-    assert!((15..=18).contains(&jobs_of(&shares, 1)), "{shares:?}");
-    for one in 0..2 {
-        let unfinished = s.unfinished(one);
-        s.complete(one, unfinished, now);
-    }
-    assert!(ask(&mut s, Time(96_000)));
-
-    // Bursts with pauses as long as waking takes are kept.
-    let mut s = new();
-    assert!((0..100).all(|n| ask(&mut s, Time(n * 120_000))));
-    // And so are those that an awake processor would not finish earlier.
-    let mut s = new();
-    s.set_feed(1, Cost { init: Duration(1_000), ..Cost::default() });
-    assert!((0..100).all(|n| ask(&mut s, Time(n * 32_000))));
-}
-
-#[test]
 fn a_processor_that_is_not_chosen_is_tried() {
     let two = vec![core(cost(1_000, 1)), core(cost(300_000, 1))];
     let mut s = Scheduler::new(Config { batch: 32, trials: true, ..Config::new(two) }).unwrap();

@@ -22,7 +22,6 @@ struct Drawn {
     /// Bytes of a job that it has not done yet.
     earlier: Option<u32>,
     submitted: bool,
-    awake: bool,
 }
 
 fn cost(most: u64) -> impl Strategy<Value = Cost> {
@@ -47,8 +46,8 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     let bus = prop::option::weighted(0.3, bus);
     let bias = (prop::sample::select(vec![4u64, 4, 5, 8, 11]), prop::sample::select(vec![0u64, 0, 9_000]));
     let earlier = prop::option::weighted(0.3, 1u32..1_500);
-    (cost(20_000), cost(4_000), bias, any::<[bool; 3]>(), bus, earlier).prop_map(
-        |(cost, feed, (quarters, beta), [accelerator, submitted, awake], bus, earlier)| Drawn {
+    (cost(20_000), cost(4_000), bias, any::<[bool; 2]>(), bus, earlier).prop_map(
+        |(cost, feed, (quarters, beta), [accelerator, submitted], bus, earlier)| Drawn {
             cost,
             feed: Cost { lanes: 1, ..feed },
             quarters,
@@ -57,7 +56,6 @@ fn drawn() -> impl Strategy<Value = Drawn> {
             bus,
             earlier,
             submitted,
-            awake,
         },
     )
 }
@@ -127,23 +125,16 @@ impl Situation {
             if one.submitted {
                 s.submitted(at);
             }
-            if one.awake {
-                s.set_asleep(at, false);
-            }
             opens.push(one.submitted || one.earlier.is_none());
         }
         s.moved(NOW);
         (s, Situation { drawn, host, opens, busy: 0 })
     }
 
-    fn has_to_be_woken(&self, s: &Scheduler, at: usize) -> bool {
-        s.unfinished(at) == 0 && !self.drawn[at].awake
-    }
-
     /// What opens a batch, and what wakes the processor, where that is so now.
     fn opening(&self, s: &Scheduler, at: usize, cost: &Cost) -> (u64, u64) {
         let submit = if self.opens[at] { cost.submit.0 } else { 0 };
-        (submit, if self.has_to_be_woken(s, at) { cost.wake.0 } else { 0 })
+        (submit, if s.unfinished(at) == 0 { cost.wake.0 } else { 0 })
     }
 
     fn wait(&self, s: &Scheduler, at: usize) -> u64 {
@@ -332,22 +323,9 @@ proptest! {
         s.set_moving(Duration(moving));
         let (jobs, all) = (sizes.len(), work(&sizes));
         now.busy = moving * jobs as u64;
-        let mut offers = now.offers(&s, jobs, &all);
+        let offers = now.offers(&s, jobs, &all);
         let (first, kept) = now.alone(&offers, jobs);
         let divided = offers.len() > 1 && now.by(&offers, jobs, kept * SAVED).is_some();
-        // Would it be divided if all were awake, and is that worth waking them?
-        let mut waking = 0.0;
-        for offer in &mut offers {
-            let one = &now.drawn[offer.processor];
-            if now.has_to_be_woken(&s, offer.processor) {
-                offer.before -= one.cost.wake.0 as f64;
-                offer.feed_batch -= one.feed.wake.0 as f64;
-                waking += (one.cost.wake + one.feed.wake).0 as f64;
-            }
-        }
-        let awake = now.least(&offers, jobs, now.alone(&offers, jobs).1);
-        let worth_waking = waking > 0.0
-            && awake.is_some_and(|(_, end)| (kept - end).max(0.0) as u64 >= waking as u64);
-        prop_assert_eq!(s.keeps(NOW, 0, jobs, &all), first == host && !divided && !worth_waking);
+        prop_assert_eq!(s.keeps(NOW, 0, jobs, &all), first == host && !divided);
     }
 }

@@ -280,6 +280,11 @@ impl Service {
         self.steps.get(worker).and_then(|steps| steps.with(Worker::step)).unwrap_or(Ok(()))
     }
 
+    /// Where the host has no threads: the workers themselves.
+    pub fn steps(&self) -> &[Steps] {
+        &self.steps
+    }
+
     /// Where the host has no threads: reserves and notes the numbers that SAs have asked for, and with `again` does what
     /// the threads do from time to time: tries what has failed before, and lowers what is too far ahead.
     pub fn keep_numbers(&mut self, again: bool) {

@@ -47,7 +47,7 @@ impl World {
                 let Some(machine) = self.holders[about] else { return };
                 if let Some(link) = self.nodes[machine].host.links().icmp {
                     for message in messages {
-                        link.give(message);
+                        link.give(message, 0);
                     }
                     self.wakes(machine);
                 }
@@ -64,6 +64,7 @@ impl World {
                 side(self, about, true).iter().for_each(|link| link.lock().mtu = Some(mtu.into()));
             }
             What::Processor { which, how } => self.misbehave(about, which, how),
+            What::CpusLost => self.nodes[about].interleaving.lose_cpus(true),
             // It would act on the signal when it goes on.
             What::Stop if self.nodes[about].suspended => {}
             What::Stop if self.nodes[about].sharing.is_some() => self.leave(about),
@@ -136,10 +137,11 @@ impl World {
                 side(self, about, true).iter().for_each(|link| link.lock().mtu = None);
             }
             What::Processor { which, .. } => {
-                if let Some(control) = self.nodes[about].controls.get(usize::from(which)) {
+                if let Some(control) = self.nodes[about].control(which) {
                     control.disarm();
                 }
             }
+            What::CpusLost => self.nodes[about].interleaving.lose_cpus(false),
             What::Stop | What::Kill { .. } => self.start(about),
             What::DiskFull => self.nodes[about].host.disk().set_full(false),
             What::Suspend => self.suspend(about, false),
@@ -180,7 +182,7 @@ impl World {
 
     fn misbehave(&mut self, gateway: usize, which: u8, how: How) {
         let node = &mut self.nodes[gateway];
-        let Some(control) = node.controls.get(usize::from(which)) else { return };
+        let Some(control) = node.control(which).cloned() else { return };
         node.lies |= matches!(how, How::Corrupts);
         control.arm(match how {
             How::Dead => Fault::Stop,

@@ -81,6 +81,6 @@ impl Worker {
 
     /// Opened packets that wait until their numbers are noted.
     pub fn held(&self) -> usize {
-        self.shared.lanes.iter().map(|lane| lane.packets.pass().held.len()).sum()
+        self.lanes().map(|lane| lane.packets.pass().held.len()).sum()
     }
 }
