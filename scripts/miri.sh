@@ -4,7 +4,7 @@
 #   scripts/miri.sh [full|short]
 #
 # `short` runs what holds all unsafe code that Miri can reach: the rings and places of AF_XDP, and the pointers that
-# libipsec-mb is given (a stand-in in Rust has the library's place). `full` adds the engine with its lanes, headers,
+# libipsec-mb is given (a stand-in in Rust has the library's place). `full` adds the engine with a thread of an emulated card, headers,
 # replay windows and the map of SPIs. Property tests run few cases: Miri takes a thousand times as long. The scheduler has
 # neither unsafe code nor threads, and its tests would take hours.
 #

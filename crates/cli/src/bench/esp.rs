@@ -26,7 +26,7 @@ pub struct EspArgs {
     /// Direction: outbound, inbound, or both.
     #[arg(long, value_enum, default_value_t = Which::Both)]
     direction: Which,
-    /// Number of cores, each with its own data path.
+    /// Number of cores, which share one SA in each direction, in strict order.
     #[arg(long, default_value_t = 1)]
     cores: usize,
     /// Crypto library.

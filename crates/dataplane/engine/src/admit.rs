@@ -3,6 +3,7 @@
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Verdict};
 use forebay_ipsec::{DropReason, Path, Reassembly, Stop};
 use forebay_scheduler::{Item, Work};
+use forebay_time::Time;
 use forebay_wire::Ip;
 
 use crate::databases::Databases;
@@ -254,6 +255,7 @@ impl Core {
             Stop::Bypass => self.bypass(db, packet, tag),
             Stop::Drop(DropReason::OutPathMtu) => self.too_big(db, burst, at, packet, tag),
             Stop::Drop(DropReason::InNoStates) => {
+                self.rests_until = Time::ZERO;
                 if let Err(packet) = db.edges.pending.keep(packet, tag, self.now) {
                     self.refuse(packet, tag, DropReason::InNoStates);
                 }

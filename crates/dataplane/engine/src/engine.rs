@@ -133,6 +133,8 @@ pub(crate) struct Core {
     pub now: Time,
     /// When the processors were last asked for answers, and when before that.
     pub polled: Time,
+    /// Until when nothing is due by time, as far as is known.
+    pub rests_until: Time,
     pub polled_before: Time,
     pub moving: Moving,
     pub drops: DropCounts,
@@ -451,6 +453,7 @@ impl Core {
             clock,
             now: clock.now(),
             polled: clock.now(),
+            rests_until: Time::ZERO,
             polled_before: clock.now(),
             scratch: Scratch::new(limits.burst, processors),
             pool,

@@ -176,6 +176,11 @@ impl KeySessions {
         }
     }
 
+    /// Whether no SA has been removed whose session is still to be closed.
+    pub fn has_closed(&self, keys: &Keys) -> bool {
+        self.removals == keys.removals()
+    }
+
     #[cold]
     fn close_all_removed(&mut self, keys: &Keys, in_flight: impl Fn(SessionId) -> u32, pool: &mut Pool) {
         let mut is_over = true;

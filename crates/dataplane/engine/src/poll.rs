@@ -2,12 +2,15 @@
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
 use forebay_ipsec::DropReason;
-use forebay_time::Time;
+use forebay_time::{Duration, Time};
 
 use crate::databases::Databases;
 use crate::engine::{Core, Output};
 use crate::pending_spi::Pending;
 use crate::turnstile::Turnstile;
+
+/// How long a core does not come to the databases only to see whether anything is due by time.
+const REST: Duration = Duration::from_micros(10);
 
 impl Core {
     /// One pass: collects answers, places jobs, does those of the running core, and watches deadlines. Returns whether
@@ -16,7 +19,7 @@ impl Core {
         let before = self.now;
         self.now = self.clock.now();
         self.polled_before = std::mem::replace(&mut self.polled, self.now);
-        let mut moved = self.pass_time(&mut shared.pass());
+        let mut moved = self.now >= self.rests_until && self.pass_time(&mut shared.pass());
         if !self.in_flight.is_empty() {
             let begun = if moved { self.clock.now() } else { self.now };
             moved |= self.collect(shared, begun);
@@ -65,6 +68,9 @@ impl Core {
         }
         self.close_removed(db);
         self.look_at_backlog(db);
+        let waits = self.parked > 0 || db.edges.pending.len() > 0 || db.ipsec.aggregates();
+        let is_quiet = !waits && db.edges.told.is_none() && self.sessions.has_closed(&db.keys);
+        self.rests_until = if is_quiet { self.now + REST } else { Time::ZERO };
         moved
     }
 

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use forebay_crypto::{Job, Packet, SessionId, Verdict};
 use forebay_ipsec::{DropReason, Next, Stop};
+use forebay_planted::{Fault, planted};
 use forebay_time::Time;
 
 use crate::databases::Databases;
@@ -21,9 +22,15 @@ impl Core {
             match db.tickets.compare(&run) {
                 Ordering::Equal => {
                     self.complete(db, &run, own);
-                    self.release_parked(db, run.line);
+                    if !planted(Fault::ParkedForgotten) {
+                        self.release_parked(db, run.line);
+                    }
                 }
                 Ordering::Greater => db.tickets.park(run, own, self.now),
+                Ordering::Less if planted(Fault::OvertakenSent) => {
+                    let _ = db.ipsec.complete_burst(own);
+                    self.deliver(db, own, run.admitted);
+                }
                 Ordering::Less => self.drop_overtaken(db, &run, own),
             }
         }

@@ -29,9 +29,9 @@ pub struct DemoFigures {
     pub latency: Latency,
     /// Comparison with the original, packet by packet.
     pub comparison: Comparison,
-    /// What the scheduler gains on processors of this machine, if that was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gain: Option<Gain>,
+    /// What the scheduler gains on processors of this machine, by suite, if that was measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gains: Vec<Gain>,
     /// The sealing gateway.
     pub sealing: GatewayFigures,
     /// The opening gateway.
@@ -50,6 +50,10 @@ pub struct Gain {
     /// Fixed splits that were tried: the share of the packets that the other processors were given, and plain bits
     /// per second.
     pub splits: Vec<(f64, f64)>,
+    /// Rounds in which the ways were measured in turn.
+    pub rounds: u64,
+    /// Share of the machine's CPU time that other programs used meanwhile.
+    pub others: f64,
 }
 
 /// One way to place packets, under saturation.
@@ -61,8 +65,10 @@ pub struct GainRun {
     pub packets_per_s: f64,
     /// Plain bits per second.
     pub throughput_bps: f64,
-    /// How many times the throughput of the core alone.
+    /// How many times the throughput of the core alone: the mean of the rounds.
     pub of_core_alone: f64,
+    /// Half of its 95 % confidence interval.
+    pub half_width: f64,
     /// Share of the packets that each processor did, in the last round.
     pub shares: Vec<f64>,
 }

@@ -98,7 +98,8 @@ pub fn run(args: &DemoArgs) -> miette::Result<Answer> {
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot make {}", args.out.display()))?;
     let costs = args.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
-    let gain = comparison.map(|comparison| gain::measure(&comparison, &capture)).transpose()?;
+    let gains =
+        comparison.map(|comparison| gain::measure(&comparison, &capture)).transpose()?.unwrap_or_default();
     let clock = Clock::start();
     let files = gateways::write_sa_files(&args.out, &args.proposal)?;
     let sealing = gateways::sealing(args, &files, &costs, clock)?;
@@ -141,7 +142,7 @@ pub fn run(args: &DemoArgs) -> miette::Result<Answer> {
         proposal: args.proposal.clone(),
         scheduler: format!("finish-time, alpha {} on the cores, window {}", args.alpha, args.window),
         capture: capture.figures(),
-        gain,
+        gains,
         ..DemoFigures::default()
     };
     let figures = compare::combine(figures, sealed?, opened?, total, &capture);

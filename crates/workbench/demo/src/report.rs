@@ -24,7 +24,8 @@ use side::{Side, legend, sides};
 pub fn render(figures: &DemoFigures) -> String {
     let sides = sides(figures);
     let body = element("main")
-        .children(figures.gain.iter().flat_map(|gain| [gain::header(gain), gain::section(gain)]))
+        .children(gain::header(&figures.gains))
+        .children(figures.gains.iter().map(gain::section))
         .child(headline(figures))
         .child(setup::setup(figures, &sides))
         .child(shares(&sides))
@@ -56,7 +57,7 @@ fn headline(figures: &DemoFigures) -> Element {
     let sign = if clean { "\u{2713}" } else { "!" };
     let class = if clean { "verdict good" } else { "verdict bad" };
     // Where the page opens with something else, this is a section of it.
-    let (part, heading) = if figures.gain.is_some() { ("section", "h2") } else { ("header", "h1") };
+    let (part, heading) = if !figures.gains.is_empty() { ("section", "h2") } else { ("header", "h1") };
     let verdict = element(heading)
         .class(class)
         .child(element("span").class("sign").at("aria-hidden", "true").text(sign))
@@ -73,7 +74,7 @@ fn headline(figures: &DemoFigures) -> Element {
         },
         words::faults(figures)
     );
-    let name = if figures.gain.is_some() { "A capture through two gateways" } else { "Forebay demo run" };
+    let name = if !figures.gains.is_empty() { "A capture through two gateways" } else { "Forebay demo run" };
     element(part)
         .child(element("p").class("name").text(name))
         .child(verdict)

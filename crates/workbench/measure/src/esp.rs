@@ -4,6 +4,7 @@
 //! ICV; inbound the same backwards, with SPI look-up and replay window. The engine is driven as a gateway
 //! drives it: a burst is admitted, the engine turns until nothing moves, what is through is taken and its
 //! buffers go back. The limit in the same line is the bare cipher on as many buffers of the packet's size.
+//! Several cores share one SA in each direction, and its packets leave in strict order.
 //! Both are measured in turn, slice by slice, so that a machine that changes its speed changes it for both;
 //! the medians are reported.
 
@@ -11,6 +12,7 @@ mod bare;
 
 use std::ops::ControlFlow;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite};
 use forebay_engine::{BURST, Clock, Engine, Limits, Settings as EngineSettings};
@@ -24,12 +26,14 @@ use serde::Serialize;
 use crate::Error;
 use bare::Bare;
 
-/// Packets in flight in the bench: what a burst from each of two queues would be.
-const PACKETS: usize = 2 * BURST;
+/// Packets of a core that are passed on again and again.
+const PACKETS: usize = 8 * BURST;
 /// More than any suite adds to a packet, in bytes.
 const OVERHEAD: usize = 128;
 /// Slices measured per figure; odd, so that there is a middle one.
 const SLICES: usize = 15;
+/// How often a core looks for its turn before it lets others have its CPU.
+const LOOKS: u32 = 2_000;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -40,7 +44,7 @@ pub struct Settings {
     pub sizes: Vec<usize>,
     /// The directions.
     pub directions: Vec<Direction>,
-    /// Number of cores, each with its own data path.
+    /// Number of cores, which share one SA in each direction.
     pub cores: usize,
     /// Crypto library.
     pub backend: Backend,
@@ -114,29 +118,26 @@ pub fn measure(
 
 fn line(settings: &Settings, suite: Suite, size: usize, direction: Direction) -> miette::Result<Line> {
     let slice = Duration::from_secs(settings.seconds / (2 * SLICES) as f64);
-    let barrier = Barrier::new(settings.cores);
-    let rates: Vec<miette::Result<(String, f64, f64)>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..settings.cores)
-            .map(|core| {
-                let barrier = &barrier;
-                scope.spawn(move || {
-                    let bench = Core::new(settings.backend, suite, size, direction, core);
-                    barrier.wait();
-                    bench?.run(slice)
-                })
-            })
-            .collect();
-        workers
+    let cores = cores(settings, suite, size, direction)?;
+    let backend = cores.first().map(|core| core.backend.clone()).unwrap_or_default();
+    let course = Course::new(cores.len());
+    let rates: Vec<miette::Result<Rates>> = std::thread::scope(|scope| {
+        let run = |core: Core| scope.spawn(|| core.run(&course, slice));
+        let threads: Vec<_> = cores.into_iter().map(run).collect();
+        threads
             .into_iter()
-            .map(|worker| worker.join().unwrap_or_else(|_| Err(miette!("a core failed"))))
+            .map(|thread| thread.join().unwrap_or_else(|_| Err(miette!("a core failed"))))
             .collect()
     });
-    let mut total = (String::new(), 0.0, 0.0);
-    for rate in rates {
-        let (name, path, limit) = rate?;
-        total = (name, total.1 + path, total.2 + limit);
+    let mut all = Rates::default();
+    for rates in rates {
+        let Rates { path, limit, missing } = rates?;
+        all = Rates { path: all.path + path, limit: all.limit + limit, missing: all.missing + missing };
     }
-    let (backend, packets_per_s, limit_packets_per_s) = total;
+    if all.missing != 0 {
+        return Err(miette!("{} packets were not returned", all.missing));
+    }
+    let (packets_per_s, limit_packets_per_s) = (all.path, all.limit);
     Ok(Line {
         size,
         direction: if direction == Direction::Seal { "out" } else { "in" },
@@ -155,8 +156,97 @@ fn cpu_hz() -> f64 {
     line.and_then(|line| line.split(':').nth(1)?.trim().parse::<f64>().ok()).unwrap_or(0.0) * 1e6
 }
 
+/// Packets per second of one core: of the path and of the bare cipher. And how many more went in than this core took out.
+#[derive(Clone, Copy, Default)]
+struct Rates {
+    path: f64,
+    limit: f64,
+    missing: i64,
+}
+
+/// What the cores do together: rounds begin at the same time, and bursts are opened in the order in which they were sealed.
+struct Course {
+    barrier: Barrier,
+    cores: usize,
+    /// Cores that have come to the next round, and bursts that have had their turn.
+    arrived: AtomicU64,
+    turn: AtomicU64,
+    is_over: AtomicBool,
+    failed: AtomicBool,
+}
+
+impl Course {
+    fn new(cores: usize) -> Course {
+        let (arrived, turn, is_over, failed) = Default::default();
+        Course { barrier: Barrier::new(cores), cores, arrived, turn, is_over, failed }
+    }
+
+    /// Waits until a number has come that other cores count up to; they are on their way.
+    fn wait(&self, counter: &AtomicU64, until: u64) -> miette::Result<()> {
+        let mut looks = 0_u32;
+        while counter.load(Ordering::Acquire) < until {
+            looks += 1;
+            if looks < LOOKS {
+                std::hint::spin_loop()
+            } else {
+                std::thread::yield_now()
+            }
+            if self.failed.load(Ordering::Relaxed) {
+                return Err(miette!("another core failed"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all cores have come here, for the `round`th time, counted from one.
+    fn meet(&self, round: u64) -> miette::Result<()> {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        self.wait(&self.arrived, round * self.cores as u64)
+    }
+}
+
+/// The cores, whose engines share their SAs.
+fn cores(settings: &Settings, suite: Suite, size: usize, direction: Direction) -> miette::Result<Vec<Core>> {
+    let keys = throwaway_keys(suite)?;
+    let name = settings.backend.open()?.name().to_owned();
+    let clock = Clock::start();
+    let mut sad = Ipsec::default();
+    sad.add_outbound(tunnel(suite, true), IvRange::for_throwaway_key()).into_diagnostic()?;
+    sad.add_inbound(tunnel(suite, false)).into_diagnostic()?;
+    let limits = Limits { packet_capacity: size + OVERHEAD, ..Limits::default() };
+    let with = EngineSettings { limits, ..EngineSettings::default() };
+    let processors = || processors::core(settings.backend).map(|core| vec![core]);
+    let both = [keys.clone(), keys.clone()];
+    let mut engines = vec![Engine::new(sad, &both, processors()?, with.clone(), clock).into_diagnostic()?];
+    for cpu in 1..settings.cores {
+        let beside = engines[0].beside(cpu as u32, processors()?, with.clone(), clock);
+        engines.push(beside.into_diagnostic()?);
+    }
+    let core = |(place, engine)| {
+        Ok(Core {
+            place,
+            clock,
+            direction,
+            path: Path {
+                engine,
+                jobs: Vec::with_capacity(BURST),
+                free: Vec::with_capacity(BURST),
+                missing: 0,
+            },
+            plain: (0..PACKETS).map(|_| plain_packet(size)).collect(),
+            sealed: (0..PACKETS).map(|_| Vec::with_capacity(size + OVERHEAD)).collect(),
+            bare: Bare::new(&name, suite, &keys, size, direction, settings.backend)?,
+            backend: name.clone(),
+            rounds: 0,
+            turns: 0,
+        })
+    };
+    engines.into_iter().enumerate().map(core).collect()
+}
+
 /// One core's engine and the packets around it.
 struct Core {
+    place: usize,
     clock: Clock,
     direction: Direction,
     backend: String,
@@ -166,125 +256,153 @@ struct Core {
     /// The same sealed, for the inbound direction.
     sealed: Vec<Vec<u8>>,
     bare: Bare,
+    /// Meetings of the cores, and turns of all of them, up to now.
+    rounds: u64,
+    turns: u64,
 }
 
 impl Core {
-    fn new(
-        backend: Backend,
-        suite: Suite,
-        size: usize,
-        direction: Direction,
-        core: usize,
-    ) -> miette::Result<Core> {
-        let keys = throwaway_keys(suite)?;
-        let name = backend.open()?.name().to_owned();
-        let clock = Clock::start();
-        Ok(Core {
-            clock,
-            direction,
-            path: Path::new(backend, suite, &keys, size, core, clock)?,
-            plain: (0..PACKETS).map(|_| plain_packet(size)).collect(),
-            sealed: (0..PACKETS).map(|_| Vec::with_capacity(size + OVERHEAD)).collect(),
-            bare: Bare::new(&name, suite, &keys, size, direction, backend)?,
-            backend: name,
-        })
-    }
-
     /// Packets per second of the path and of the bare cipher: medians over slices taken in turn.
-    fn run(&mut self, slice: Duration) -> miette::Result<(String, f64, f64)> {
+    fn run(mut self, course: &Course, slice: Duration) -> miette::Result<Rates> {
         let (mut path, mut limit) = (Vec::new(), Vec::new());
+        course.barrier.wait();
         for _ in 0..SLICES {
             limit.push(self.bare.rate(slice, self.clock));
-            path.push(if self.direction == Direction::Seal {
-                self.seal_rate(slice)?
-            } else {
-                self.open_rate(slice)?
-            });
+            let rate = match self.direction {
+                Direction::Seal => self.seal_rate(course, slice),
+                Direction::Open => self.open_rate(course, slice),
+            };
+            path.push(rate.inspect_err(|_| course.failed.store(true, Ordering::Relaxed))?);
         }
-        Ok((self.backend.clone(), median(path), median(limit)))
+        self.meet(course)?;
+        self.path.carry(|_, _| {})?;
+        Ok(Rates { path: median(path), limit: median(limit), missing: self.path.missing })
     }
 
-    fn seal_rate(&mut self, slice: Duration) -> miette::Result<f64> {
+    fn meet(&mut self, course: &Course) -> miette::Result<()> {
+        self.rounds += 1;
+        course.meet(self.rounds)
+    }
+
+    fn seal_rate(&mut self, course: &Course, slice: Duration) -> miette::Result<f64> {
+        self.meet(course)?;
         let start = self.clock.now();
         let mut packets = 0;
-        loop {
-            for _ in 0..16 {
+        let rate = loop {
+            for _ in 0..4 {
                 for burst in self.plain.chunks(BURST) {
-                    packets += self.path.pass(Direction::Seal, burst, |_, _| {})?;
+                    self.path.fill(burst)?;
+                    self.path.prepare(Direction::Seal);
+                    self.path.carry(|_, _| {})?;
+                    packets += burst.len();
                 }
             }
             let elapsed = self.clock.now().since(start);
             if elapsed >= slice {
-                return Ok(packets as f64 / elapsed.as_secs());
+                break packets as f64 / elapsed.as_secs();
             }
+        };
+        self.meet(course)?;
+        Ok(rate)
+    }
+
+    /// Every packet can be opened once only, so rounds of sealing, not timed, come in between: each core seals what it opens. A
+    /// round ends for all when the last core is done.
+    fn open_rate(&mut self, course: &Course, slice: Duration) -> miette::Result<f64> {
+        let mut timed = Duration::ZERO;
+        let mut packets = 0;
+        loop {
+            // All cores take part in as many rounds: the first one's time decides.
+            if self.place == 0 {
+                course.is_over.store(timed >= slice, Ordering::Release);
+            }
+            self.meet(course)?;
+            if course.is_over.load(Ordering::Acquire) {
+                return Ok(packets as f64 / timed.as_secs());
+            }
+            self.seal_round(course)?;
+            self.meet(course)?;
+            let start = self.clock.now();
+            self.open_round(course)?;
+            self.meet(course)?;
+            timed += self.clock.now().since(start);
+            packets += PACKETS;
         }
     }
 
-    /// Every packet can be opened once only, so rounds of sealing, not timed, come in between.
-    fn open_rate(&mut self, slice: Duration) -> miette::Result<f64> {
-        let mut timed = Duration::ZERO;
-        let mut packets = 0;
-        while timed < slice {
-            for (burst, sealed) in self.plain.chunks(BURST).zip(self.sealed.chunks_mut(BURST)) {
-                self.path.pass(Direction::Seal, burst, |place, packet| {
-                    sealed[place].clear();
-                    sealed[place].extend_from_slice(packet.bytes());
-                })?;
-            }
-            let start = self.clock.now();
-            for burst in self.sealed.chunks(BURST) {
-                packets += self.path.pass(Direction::Open, burst, |_, _| {})?;
-            }
-            timed += self.clock.now().since(start);
+    /// The bursts of all cores in turn, each through the whole path before the next.
+    fn seal_round(&mut self, course: &Course) -> miette::Result<()> {
+        for (burst, sealed) in self.plain.chunks(BURST).zip(self.sealed.chunks_mut(BURST)) {
+            let turn = self.turns + self.place as u64;
+            course.wait(&course.turn, turn)?;
+            self.path.fill(burst)?;
+            self.path.prepare(Direction::Seal);
+            self.path.carry(|place, packet| {
+                sealed[place].clear();
+                sealed[place].extend_from_slice(packet.bytes());
+            })?;
+            course.turn.store(turn + 1, Ordering::Release);
+            self.turns += course.cores as u64;
         }
-        Ok(packets as f64 / timed.as_secs())
+        course.wait(&course.turn, self.turns)
+    }
+
+    /// The same bursts inbound: only their places in the order are given to them in turn.
+    fn open_round(&mut self, course: &Course) -> miette::Result<()> {
+        for burst in self.sealed.chunks(BURST) {
+            let turn = self.turns + self.place as u64;
+            self.path.fill(burst)?;
+            course.wait(&course.turn, turn)?;
+            self.path.prepare(Direction::Open);
+            course.turn.store(turn + 1, Ordering::Release);
+            self.path.carry(|_, _| {})?;
+            self.turns += course.cores as u64;
+        }
+        Ok(())
     }
 }
 
-/// An engine of one core, both ends of a tunnel, and the lists that its packets go through.
+/// An engine of one core, and the lists that its packets go through.
 struct Path {
     engine: Engine,
     jobs: Vec<Job>,
     free: Vec<Packet>,
+    /// Packets that went in here, less those that were taken out here.
+    missing: i64,
 }
 
 impl Path {
-    fn new(
-        backend: Backend,
-        suite: Suite,
-        keys: &SaKeys,
-        size: usize,
-        core: usize,
-        clock: Clock,
-    ) -> miette::Result<Path> {
-        let mut sad = Ipsec::default();
-        sad.add_outbound(tunnel(suite, true, core), IvRange::for_throwaway_key()).into_diagnostic()?;
-        sad.add_inbound(tunnel(suite, false, core)).into_diagnostic()?;
-        let processors = vec![processors::core(backend)?];
-        let limits = Limits { packet_capacity: size + OVERHEAD, ..Limits::default() };
-        let settings = EngineSettings { limits, ..EngineSettings::default() };
-        let keys = [keys.clone(), keys.clone()];
-        let engine = Engine::new(sad, &keys, processors, settings, clock).into_diagnostic()?;
-        Ok(Path { engine, jobs: Vec::with_capacity(BURST), free: Vec::with_capacity(BURST) })
-    }
-
-    /// Takes a burst through the engine; `each` is told what came out, with its place in the burst. How many
-    /// packets that was: all of them, or it is an error.
+    /// Copies a burst into the engine's buffers, when there is room: another core may hold up what is done.
     #[inline]
-    fn pass(
-        &mut self,
-        direction: Direction,
-        burst: &[Vec<u8>],
-        mut each: impl FnMut(usize, &Packet),
-    ) -> miette::Result<u64> {
+    fn fill(&mut self, burst: &[Vec<u8>]) -> miette::Result<()> {
+        while self.engine.room() < burst.len() {
+            std::thread::yield_now();
+            self.carry(|_, _| {})?;
+        }
+        self.missing += burst.len() as i64;
         for (place, bytes) in burst.iter().enumerate() {
             let mut packet = self.engine.buffer();
             let fits = packet.fill(bytes);
             debug_assert!(fits);
             self.jobs.push(Job::new(packet, JobSpec::default(), place as u64));
         }
-        self.engine.admit_burst(direction, &mut self.jobs);
+        Ok(())
+    }
+
+    /// Gives the burst its places in the order.
+    #[inline]
+    fn prepare(&mut self, direction: Direction) {
+        self.engine.prepare_burst(direction, &mut self.jobs);
+    }
+
+    /// Takes the burst through its crypto; `each` is told what has left by then, with its place in its burst.
+    #[inline]
+    fn carry(&mut self, mut each: impl FnMut(usize, &Packet)) -> miette::Result<()> {
+        self.engine.carry(&mut self.jobs);
         while self.engine.poll() {}
+        if let Some(refusal) = self.engine.refusals().next() {
+            return Err(miette!("the benchmark dropped a packet: {}", refusal.reason.explanation()));
+        }
         for output in self.engine.outputs() {
             if let Err(reason) = output.result {
                 return Err(miette!("the benchmark dropped a packet: {}", reason.explanation()));
@@ -292,11 +410,9 @@ impl Path {
             each(output.tag as usize, &output.packet);
             self.free.push(output.packet);
         }
-        if self.free.len() != burst.len() {
-            return Err(miette!("{} of {} packets were returned", self.free.len(), burst.len()));
-        }
+        self.missing -= self.free.len() as i64;
         self.free.drain(..).for_each(|packet| self.engine.recycle(packet));
-        Ok(burst.len() as u64)
+        Ok(())
     }
 }
 
@@ -307,7 +423,7 @@ fn throwaway_keys(suite: Suite) -> miette::Result<SaKeys> {
 }
 
 /// One end of a tunnel between two networks.
-fn tunnel(suite: Suite, outbound: bool, core: usize) -> SaConfig {
+fn tunnel(suite: Suite, outbound: bool) -> SaConfig {
     let address = |text: &str| text.parse().unwrap_or(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
     let network = |text: &str| text.parse().into_iter().collect();
     let (east, west) = (address("192.0.2.1"), address("192.0.2.2"));
@@ -316,7 +432,7 @@ fn tunnel(suite: Suite, outbound: bool, core: usize) -> SaConfig {
         true => (network("10.1.0.0/16"), network("10.2.0.0/16")),
         false => (network("10.2.0.0/16"), network("10.1.0.0/16")),
     };
-    let spi = Spi::new(0x1001 + core as u32).unwrap_or(Spi::MIN);
+    let spi = Spi::new(0x1001).unwrap_or(Spi::MIN);
     SaConfig { local_ts, remote_ts, ..SaConfig::new("bench", spi, suite, local, remote) }
 }
 

@@ -200,6 +200,11 @@ impl Sad {
             (State::Outbound(sa), Verdict::Done) => sa.complete(packet, spec),
             (State::OutboundAh(sa), Verdict::Done) => sa.complete(packet, spec),
             (State::Outbound(_) | State::OutboundAh(_), _) => {
+                if planted(Fault::NumbersGivenBack)
+                    && let State::Outbound(sa) = &mut entry.state
+                {
+                    sa.sequence -= 1;
+                }
                 return Err(DropReason::OutError);
             }
             (State::Inbound(_) | State::InboundAh(_), verdict)
