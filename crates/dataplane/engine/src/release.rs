@@ -71,7 +71,9 @@ impl Core {
         let released = self.now;
         let Some(first) = jobs.first().map(|job| job.spec.session) else { return };
         let longest = db.ipsec.whole_up_to(first);
-        if jobs.iter().all(|job| job.spec.session == first && job.packet.len() <= longest) {
+        let is_one_sa = !db.tickets.is_total() || jobs.iter().all(|job| job.spec.session == first);
+        let is_whole = longest == usize::MAX || jobs.iter().all(|job| job.packet.len() <= longest);
+        if is_one_sa && is_whole {
             let session = Some(first);
             let outputs = jobs.iter_mut().map(|Job { packet, token, .. }| {
                 let (packet, tag) = (std::mem::take(packet), *token);
