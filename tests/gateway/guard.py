@@ -31,7 +31,8 @@ remote_ts = ["2001:db8:2::/48"]
 # Sends packets with any source through an interface: Ethernet frames, as they come from a network.
 FORGE = """
 import socket, struct, sys
-interface, theirs, source, destination, count = sys.argv[1:]
+interface, theirs, source, destination, count, *kind = sys.argv[1:]
+ports = {"": (7000, 9000), "dhcp": (67, 68), "dhcp6": (547, 546), "request": (68, 67)}[kind[0] if kind and kind[0] != "later" else ""]
 out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 out.bind((interface, 0))
 mac = bytes.fromhex(theirs.replace(":", ""))
@@ -47,13 +48,16 @@ def total(data):
 
 for n in range(int(count)):
     payload = struct.pack("!Q", n)
-    udp = struct.pack("!HHHH", 7000, 9000, 8 + len(payload), 0) + payload
+    udp = struct.pack("!HHHH", *ports, 8 + len(payload), 0) + payload
     pseudo = b"".join(ends) + struct.pack("!HH", len(udp), 17)
     udp = udp[:6] + struct.pack("!H", total(pseudo + udp) or 0xffff) + udp[8:]
+    # The end of a datagram, 64 bytes behind its beginning.
+    later = kind == ["later"]
     if six:
-        head = struct.pack("!IHBB", 6 << 28, len(udp), 17, 64) + b"".join(ends)
+        udp = struct.pack("!BBHI", 17, 0, 64, n) + udp if later else udp
+        head = struct.pack("!IHBB", 6 << 28, len(udp), 44 if later else 17, 64) + b"".join(ends)
     else:
-        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), n, 0x4000, 64, 17, 0) + b"".join(ends)
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), n, 8 if later else 0x4000, 64, 17, 0) + b"".join(ends)
         head = head[:10] + struct.pack("!H", total(head)) + head[12:]
     out.send(mac + out.getsockname()[4] + struct.pack("!H", 0x86dd if six else 0x0800) + head + udp)
 """
@@ -91,10 +95,10 @@ def mac(namespace, interface):
     return json.loads(ip(namespace, "-j", "link", "show", interface))[0]["address"]
 
 
-def forge(source, destination, count=50):
+def forge(source, destination, count=50, *kind):
     """Packets from the network outside to gateway A; how many host-a has heard."""
     heard = lab.Talker("host-a", HEAR)
-    subprocess.run(program("gw-b", FORGE, "wan", mac("gw-a", "wan"), source, destination, count), check=True)
+    subprocess.run(program("gw-b", FORGE, "wan", mac("gw-a", "wan"), source, destination, count, *kind), check=True)
     time.sleep(0.3)
     return int(heard.end())
 
@@ -212,6 +216,24 @@ def follows():
     assert strip(table("host-a")) == strip(table()), table("host-a") + table()
     nft("delete", "table", "inet", "forebay_fb0", namespace="host-a")
     print("guard: the rules follow the file, come back after a flush of all rules, and are those that are printed")
+
+
+def exceptions():
+    """What passes though its addresses are guarded is for this host only, and fragments are from peers only."""
+    for source, destination, kind in [
+            ("10.2.0.10", "10.1.0.10", "dhcp"), ("2001:db8:2::10", "2001:db8:1::10", "dhcp6"),
+            ("10.2.0.10", "192.0.2.1", "later"), ("2001:db8:2::10", "2001:db8:f::1", "later")]:
+        before = told()["forged"]
+        forge(source, destination, 50, kind)
+        wait_until(lambda: told()["forged"] == before + 50, f"the drop of 50 {kind} from {source} to {destination}: {told()}")
+    # Those of the host's own DHCP.
+    for source, destination, kind in [("10.2.0.10", "192.0.2.1", "dhcp"), ("10.2.0.10", "192.0.2.255", "dhcp"),
+                                      ("2001:db8:2::10", "2001:db8:f::1", "dhcp6")]:
+        before = told()["forged"]
+        forge(source, destination, 50, kind)
+        time.sleep(1)
+        assert told()["forged"] == before, f"{kind} from {source} to {destination}"
+    print("guard: DHCP that would be forwarded and fragments of others are dropped, IPv4 and IPv6")
 
 
 POLICY = ["src", "10.1.0.0/16", "dst", "10.5.0.0/16", "dir"]
@@ -341,6 +363,7 @@ def main():
     forged()
     leaks()
     follows()
+    exceptions()
     kernel()
     moves()
 

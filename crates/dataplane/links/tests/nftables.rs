@@ -36,6 +36,7 @@ fn table(sets: Vec<Set>) -> Table {
         vec![Match::V6(true), Match::FromLink, Match::Protocol(58), Match::Type(133, 137)],
         vec![Match::V6(false), Match::LaterFragment { v6: false }],
         vec![Match::V6(true), Match::LaterFragment { v6: true }],
+        vec![Match::V6(false), Match::IsBroadcast],
     ];
     let mut rules: Vec<Rule> = alone.into_iter().map(rule).collect();
     rules.push(Rule { matches: vec![], verdict: Verdict::Drop("forged") });

@@ -1,6 +1,7 @@
 //! What the guard of the host has to know of a file.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
 use forebay_crypto::Direction;
 use forebay_ipsec::Action;
@@ -9,7 +10,7 @@ use super::operation::GuardMode;
 use super::reader::Context;
 use super::{Config, InsideLink, KeySource, OutsideLink};
 use forebay_guard::{Entry, Host, Plan};
-use forebay_sas::SasFile;
+use forebay_sas::{SaEntry, SasFile};
 
 impl Config {
     /// What the guard's rules have to know of the host.
@@ -46,40 +47,49 @@ fn entries(file: &SasFile) -> Vec<Entry> {
     for direction in [Direction::Seal, Direction::Open] {
         let policies = file.policies.iter().map(|entry| &entry.policy);
         let mut policies = policies.filter(|policy| policy.direction == direction).peekable();
-        let entry = |bypasses, local_ts: &[_], remote_ts: &[_]| Entry {
+        let entry = |bypasses, local_ts: &[_], remote_ts: &[_], peers| Entry {
             direction,
             bypasses,
             local_ts: local_ts.to_vec(),
             remote_ts: remote_ts.to_vec(),
             interface: None,
+            peers,
         };
+        let of_sa = |sa: &SaEntry| entry(false, &sa.config.local_ts, &sa.config.remote_ts, peers(file, sa));
         if policies.peek().is_none() {
             // What goes around another SA has that one's packets.
             let outer: HashSet<usize> = file.entries.iter().filter_map(|entry| entry.outer).collect();
             for (place, sa) in file.entries.iter().enumerate() {
                 if sa.direction == direction && !outer.contains(&place) {
-                    entries.push(entry(false, &sa.config.local_ts, &sa.config.remote_ts));
+                    entries.push(of_sa(sa));
                 }
             }
             continue;
         }
         for policy in policies {
             match &policy.action {
-                Action::Bypass => entries.push(entry(true, &policy.local_ts, &policy.remote_ts)),
+                Action::Bypass => entries.push(entry(true, &policy.local_ts, &policy.remote_ts, vec![])),
                 Action::Discard => {}
-                Action::Protect(_) if !policy.remote_ts.is_empty() => {
-                    entries.push(entry(false, &policy.local_ts, &policy.remote_ts));
-                }
-                // Which addresses are meant its SAs say.
                 Action::Protect(sas) => {
-                    for sa in sas.iter().filter_map(|session| file.entries.get(session.0 as usize)) {
-                        entries.push(entry(false, &sa.config.local_ts, &sa.config.remote_ts));
+                    let sas = sas.iter().filter_map(|session| file.entries.get(session.0 as usize));
+                    if policy.remote_ts.is_empty() {
+                        // Which addresses are meant its SAs say.
+                        entries.extend(sas.map(of_sa));
+                    } else {
+                        let peers = sas.flat_map(|sa| peers(file, sa)).collect();
+                        entries.push(entry(false, &policy.local_ts, &policy.remote_ts, peers));
                     }
                 }
             }
         }
     }
     entries
+}
+
+/// The outer addresses that packets of an SA, and of those around it, come from.
+fn peers(file: &SasFile, sa: &SaEntry) -> Vec<IpAddr> {
+    let outer = |sa: &&SaEntry| file.entries.get(sa.outer?);
+    std::iter::successors(Some(sa), outer).take(file.entries.len()).map(|sa| sa.config.remote).collect()
 }
 
 /// Notes what the guard leaves open, and peers that it makes hard to reach.

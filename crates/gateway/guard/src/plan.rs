@@ -22,6 +22,8 @@ pub struct Entry {
     pub remote_ts: Vec<TrafficSelector>,
     /// The only interface that it is for, by its number.
     pub interface: Option<u32>,
+    /// Outer addresses of the peers that its packets come from.
+    pub peers: Vec<IpAddr>,
 }
 
 /// Addresses of one IP version that are guarded.
@@ -33,6 +35,8 @@ pub struct Guarded {
     pub wide: Ranges,
     /// The `local_ts` that go with those.
     pub local: Ranges,
+    /// Outer addresses of peers.
+    pub peers: Ranges,
 }
 
 /// Packets that pass in the clear, by a bypass policy.
@@ -86,6 +90,7 @@ impl Plan {
             version.remote.settle();
             version.wide.settle();
             version.local.settle();
+            version.peers.settle();
         }
         plan
     }
@@ -94,6 +99,9 @@ impl Plan {
         let spared = Ranges::spared(v6, except);
         let mut before = Ranges::default();
         for entry in entries {
+            // A peer of IPv4 may carry IPv6.
+            let version = if v6 { &mut self.v6 } else { &mut self.v4 };
+            version.peers.add(&Ranges::alone(&entry.peers, v6));
             let remote = Ranges::of(&entry.remote_ts, v6);
             let local = Ranges::of(&entry.local_ts, v6);
             if remote.is_empty() || local.is_empty() {

@@ -73,6 +73,12 @@ impl Ranges {
         ranges
     }
 
+    /// Those of one IP version of single addresses.
+    pub fn alone(addresses: &[IpAddr], v6: bool) -> Ranges {
+        let addresses = addresses.iter().filter(|address| address.is_ipv6() == v6);
+        Ranges(addresses.map(|&one| Range { first: number(one), last: number(one) }).collect())
+    }
+
     /// What is never guarded: what no tunnel carries, and `except`.
     pub fn spared(v6: bool, except: &[IpNet]) -> Ranges {
         let never = NEVER.into_iter().chain([GROUPS_V6]).filter_map(|text| text.parse::<IpNet>().ok());

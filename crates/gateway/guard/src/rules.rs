@@ -7,10 +7,10 @@
 //! |---|---|---|
 //! | ESP and AH | for this host | of this host |
 //! | UDP of IKE (500, 4500) and of the links' own ports | for this host's port | from this host's port |
-//! | later fragments, whose ports cannot be seen: without the first one they are nothing | IPv4 and IPv6, for this host | |
+//! | later fragments of UDP, whose ports cannot be seen | from a peer's outer address, for this host | |
 //! | ICMP errors: unreachable, too big, time exceeded, parameter problem | for this host | |
 //! | Neighbour Discovery with hop limit 255 | all | all |
-//! | DHCP and DHCPv6 | from server to client | from client to server |
+//! | DHCP and DHCPv6, of this host only | from server to client: to its addresses, or to all hosts of the interface's network | from client to server, from its addresses |
 //! | bypass policies | those inbound | those outbound |
 
 use std::net::IpAddr;
@@ -60,8 +60,13 @@ impl Host {
     /// The table that guards what `plan` says.
     pub fn table(&self, plan: &Plan) -> Table {
         let set = |name, v6, ranges: &Ranges| Set { name, v6, ranges: ranges.addresses(v6) };
-        let sets = |v6, [remote, wide, local]: [&'static str; 3], guarded: &Guarded| {
-            [set(remote, v6, &guarded.remote), set(wide, v6, &guarded.wide), set(local, v6, &guarded.local)]
+        let sets = |v6, [remote, wide, local, peers]: [&'static str; 4], guarded: &Guarded| {
+            [
+                set(remote, v6, &guarded.remote),
+                set(wide, v6, &guarded.wide),
+                set(local, v6, &guarded.local),
+                set(peers, v6, &guarded.peers),
+            ]
         };
         let chains = [
             self.let_through("clear_in", FORGED, ARRIVING, plan),
@@ -85,7 +90,7 @@ impl Host {
         };
         let inside = std::iter::once("lo").chain(self.inside.iter().map(String::as_str));
         let mut rules: Vec<Rule> = inside.map(|interface| accept(vec![by(interface)])).collect();
-        for (v6, [remote, wide, local]) in [(false, SETS[0]), (true, SETS[1])] {
+        for (v6, [remote, wide, local, _]) in [(false, SETS[0]), (true, SETS[1])] {
             let far = |set| Match::InSet(way.far, set);
             let goes = |matches| Rule { matches, verdict: Verdict::Goto(then) };
             rules.push(goes(vec![Match::V6(v6), far(remote)]));
@@ -107,8 +112,12 @@ impl Host {
             rules.push(ours(&[Match::Protocol(protocol::UDP), Match::Port(way.near, port, port)]));
         }
         if way.direction == Direction::Open {
-            for v6 in [false, true] {
-                rules.push(ours(&[Match::V6(v6), Match::LaterFragment { v6 }]));
+            for (v6, [.., peers]) in [(false, SETS[0]), (true, SETS[1])] {
+                // Without the first fragment they are nothing; what a peer sends in the clear is not protected, but no other
+                // sender is to complete what a tunnel has begun.
+                let from = Match::InSet(way.far, peers);
+                let later = Match::LaterFragment { v6 };
+                rules.push(ours(&[Match::V6(v6), from, Match::Protocol(protocol::UDP), later]));
             }
             // Of what is sealed they tell path MTUs; those that leave would quote what was opened.
             for (v6, icmp, (first, last)) in
@@ -121,7 +130,11 @@ impl Host {
         rules.push(accept(neighbours.to_vec()));
         for (v6, client, server) in [(false, 68, 67), (true, 546, 547)] {
             let ports = way.sender_first(client, server).map(|(end, port)| Match::Port(end, port, port));
-            rules.push(accept([&[Match::V6(v6), Match::Protocol(protocol::UDP)], &ports[..]].concat()));
+            let dhcp = [&[Match::V6(v6), Match::Protocol(protocol::UDP)], &ports[..]].concat();
+            rules.push(ours(&dhcp));
+            if way.direction == Direction::Open && !v6 {
+                rules.push(accept([&dhcp[..1], &[Match::IsBroadcast], &dhcp[1..]].concat()));
+            }
         }
         let exempt = plan.exempt.iter().filter(|exempt| exempt.direction == way.direction);
         rules.extend(exempt.flat_map(|exempt| way.bypass(exempt)).map(accept));
@@ -130,7 +143,8 @@ impl Host {
     }
 }
 
-const SETS: [[&str; 3]; 2] = [["remote4", "wide4", "local4"], ["remote6", "wide6", "local6"]];
+const SETS: [[&str; 4]; 2] =
+    [["remote4", "wide4", "local4", "peers4"], ["remote6", "wide6", "local6", "peers6"]];
 
 fn accept(matches: Vec<Match>) -> Rule {
     Rule { matches, verdict: Verdict::Accept }

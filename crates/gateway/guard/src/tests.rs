@@ -11,7 +11,7 @@ use super::*;
 
 fn entry(direction: Direction, bypasses: bool, local: &[&str], remote: &[&str]) -> Entry {
     let ts = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-    Entry { direction, bypasses, local_ts: ts(local), remote_ts: ts(remote), interface: None }
+    Entry { direction, bypasses, local_ts: ts(local), remote_ts: ts(remote), interface: None, peers: vec![] }
 }
 
 /// Policies of both directions alike.
@@ -61,6 +61,9 @@ fn is_match(one: &Match, packet: &Seen, table: &Table) -> bool {
         }
         Match::InRange(end, first, last) => (first..=last).contains(&&address(end)),
         Match::IsLocal(end) => OWN.iter().any(|own| own.parse::<IpAddr>().unwrap() == address(end)),
+        Match::IsBroadcast => {
+            packet.to == IpAddr::from([255; 4]) || packet.to == IpAddr::from([192, 0, 2, 255])
+        }
         Match::Protocol(protocol) => packet.protocol == *protocol,
         Match::Port(end, first, last) => {
             let port = if *end == End::Source { packet.ports.0 } else { packet.ports.1 };
@@ -153,9 +156,10 @@ fn a_tunnel_for_everything_leaves_the_host_what_it_needs() {
 
 #[test]
 fn a_host_that_protects_all_of_its_own_packets_can_still_be_reached_by_its_peer() {
-    let plan = Plan::of(&both(&[(false, &["192.0.2.1", "2001:db8:1::1"], &["0.0.0.0/0", "::/0"])]), &[]);
-    let table = host().table(&plan);
+    let mut entries = both(&[(false, &["192.0.2.1", "2001:db8:1::1"], &["0.0.0.0/0", "::/0"])]);
     let (peer, own) = ("203.0.113.1", "192.0.2.1");
+    entries[0].peers = vec![peer.parse().unwrap(), "2001:db8:9::1".parse().unwrap()];
+    let table = host().table(&Plan::of(&entries, &[]));
     assert!(!arrives(&table, tcp("wan", peer, own)) && !leaves(&table, tcp("wan", own, peer)));
     for protocol in [50, 51] {
         assert!(arrives(&table, Seen { protocol, ..tcp("wan", peer, own) }));
@@ -171,7 +175,14 @@ fn a_host_that_protects_all_of_its_own_packets_can_still_be_reached_by_its_peer(
                 && !leaves(&table, udp("wan", own, peer, (9, port)))
         );
     }
-    assert!(arrives(&table, Seen { is_later: true, ..udp("wan", peer, own, (0, 0)) }));
+    let later = |from, to| Seen { is_later: true, ..udp("wan", from, to, (0, 0)) };
+    for (from, to) in [(peer, own), ("2001:db8:9::1", "2001:db8:1::1")] {
+        assert!(arrives(&table, later(from, to)));
+        assert!(!arrives(&table, Seen { protocol: 6, ..later(from, to) }), "no tunnel is TCP");
+    }
+    for (from, to) in [("203.0.113.2", own), ("2001:db8:9::2", "2001:db8:1::1")] {
+        assert!(!arrives(&table, later(from, to)), "from no peer: {from}");
+    }
     let icmp = |protocol, kind: u16, from: &str, to: &str| Seen {
         protocol,
         ports: (kind << 8, 0),
@@ -192,6 +203,30 @@ fn a_host_that_protects_all_of_its_own_packets_can_still_be_reached_by_its_peer(
     );
     assert!(!arrives(&table, udp("wan", peer, own, (68, 67))));
     assert!(arrives(&table, udp("wan", router, own6, (547, 546))));
+}
+
+#[test]
+fn dhcp_passes_for_this_host_and_its_networks_only() {
+    let plan = Plan::of(
+        &both(&[(false, &["10.1.0.0/16", "2001:db8:1::/48"], &["10.0.0.0/8", "2001:db8::/32"])]),
+        &[],
+    );
+    let table = host().table(&plan);
+    let server = "10.9.0.1";
+    for to in ["192.0.2.1", "255.255.255.255", "192.0.2.255"] {
+        assert!(arrives(&table, udp("wan", server, to, (67, 68))), "{to}");
+        assert!(!arrives(&table, udp("wan", server, to, (68, 67))), "{to}");
+    }
+    assert!(leaves(&table, udp("wan", "192.0.2.1", server, (68, 67))));
+    assert!(!leaves(&table, udp("wan", "192.0.2.1", server, (67, 68))));
+    let (server6, own6, other6) = ("2001:db8:9::1", "2001:db8:1::1", "2001:db8:1::10");
+    assert!(arrives(&table, udp("wan", server6, own6, (547, 546))));
+    assert!(leaves(&table, udp("wan", own6, server6, (546, 547))));
+    // Of others, that would be forwarded.
+    for (server, other, ports) in [(server, "10.1.0.10", (67, 68)), (server6, other6, (547, 546))] {
+        assert!(!arrives(&table, udp("wan", server, other, ports)), "{other}");
+        assert!(!leaves(&table, udp("wan", other, server, (ports.1, ports.0))), "{other}");
+    }
 }
 
 #[test]

@@ -94,15 +94,13 @@ impl Attributes<'_> {
                 self.between(&octets(*first), &octets(*last));
             }
             Match::IsLocal(end) => {
-                const ADDRESS_TYPE: u32 = 3;
                 const LOCAL: u32 = 2;
-                let flag = if *end == End::Source { 1 } else { 2 };
-                self.expression("fib", |fib| {
-                    fib.number(1, REGISTER);
-                    fib.number(2, ADDRESS_TYPE);
-                    fib.number(3, flag);
-                });
-                self.cmp(Op::Equal, &LOCAL.to_ne_bytes());
+                self.has_type(if *end == End::Source { 1 } else { 2 }, LOCAL);
+            }
+            Match::IsBroadcast => {
+                const BROADCAST: u32 = 3;
+                const DESTINATION_BY_INTERFACE: u32 = 2 | 8;
+                self.has_type(DESTINATION_BY_INTERFACE, BROADCAST);
             }
             Match::Protocol(protocol) => {
                 self.meta(16);
@@ -138,6 +136,17 @@ impl Attributes<'_> {
                 self.is_any_of(&[0xff, 0xf8]);
             }
         }
+    }
+
+    /// The routing table gives an address this type.
+    fn has_type(&mut self, flags: u32, kind: u32) {
+        const ADDRESS_TYPE: u32 = 3;
+        self.expression("fib", |fib| {
+            fib.number(1, REGISTER);
+            fib.number(2, ADDRESS_TYPE);
+            fib.number(3, flags);
+        });
+        self.cmp(Op::Equal, &kind.to_ne_bytes());
     }
 
     fn is_named(&mut self, key: u32, name: &str) {

@@ -94,6 +94,9 @@ pub enum Match {
     InRange(End, IpAddr, IpAddr),
     /// This address is one of this host.
     IsLocal(End),
+    /// Its destination is all hosts of the network that it arrives from; only where packets arrive, and behind [`Match::V6`] of
+    /// IPv4.
+    IsBroadcast,
     /// Its protocol above IP.
     Protocol(u8),
     /// This port, from the first to the last.

@@ -71,6 +71,7 @@ impl Match {
                 write!(f, "{ip} {} {} ", end.address(), Range((*first, *last)))
             }
             Match::IsLocal(end) => write!(f, "fib {} type local ", end.address()),
+            Match::IsBroadcast => f.write_str("fib daddr . iif type broadcast "),
             Match::Protocol(protocol) => write!(f, "meta l4proto {protocol} "),
             Match::Port(end, first, last) => {
                 let end = if *end == End::Source { "sport" } else { "dport" };

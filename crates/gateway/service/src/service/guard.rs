@@ -275,7 +275,15 @@ pub fn entries<'a>(policies: impl Iterator<Item = &'a xfrm::Policy>) -> Vec<Entr
             matches!(policy.action, xfrm::PolicyAction::Refused(_)) && bypasses && interface.is_none();
         let direction = if policy.way == xfrm::Way::Out { Direction::Seal } else { Direction::Open };
         let (local_ts, remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
-        (!is_wider).then_some(Entry { direction, bypasses, local_ts, remote_ts, interface })
+        let peers = match &policy.action {
+            xfrm::PolicyAction::Protect(templates) => {
+                templates.iter().filter_map(|one| one.addresses).collect()
+            }
+            _ => vec![],
+        };
+        let peer = |(source, destination)| if direction == Direction::Seal { destination } else { source };
+        let peers = peers.into_iter().map(peer).collect();
+        (!is_wider).then_some(Entry { direction, bypasses, local_ts, remote_ts, interface, peers })
     };
     policies.filter_map(entry).collect()
 }
