@@ -55,6 +55,11 @@ fn table(sets: Vec<Set>) -> Table {
     Table { name: "forebay_fb0".to_owned(), counters: vec!["forged", "leaked"], sets, chains }
 }
 
+/// Has nft(8) do something.
+fn nft(words: &str) {
+    assert!(Command::new("nft").args(words.split(' ')).status().unwrap().success(), "{words}");
+}
+
 fn listed() -> Option<String> {
     let listed = Command::new("nft").args(["list", "ruleset"]).output().ok()?;
     listed.status.success().then(|| String::from_utf8(listed.stdout).unwrap())
@@ -84,7 +89,7 @@ fn tables_are_those_of_nft_and_change_in_place() {
             return;
         }
         let counted = nftables.counted("forebay_fb0").unwrap();
-        assert_eq!(counted.rules, first.rules());
+        assert_eq!(counted.content, Some(nftables.replace(&first).unwrap()), "the same table");
         assert_eq!(
             counted.packets.into_iter().collect::<Vec<_>>(),
             [("forged".to_owned(), 0), ("leaked".to_owned(), 0)]
@@ -139,5 +144,56 @@ fn tables_are_those_of_nft_and_change_in_place() {
         assert_eq!(listed().unwrap().matches("10.1.56.").count(), 32, "10.1.56.0 to 10.1.56.124");
         nftables.change(&third, &first).unwrap();
         assert_eq!(listed().unwrap(), with_other);
+    });
+}
+
+/// What another program does to a table, and whether that is another content.
+const CHANGES: [(&str, bool); 11] = [
+    ("add table inet other", false),
+    ("flush set inet forebay_fb0 remote4", true),
+    ("delete element inet forebay_fb0 remote6 { 2001:db8::-2001:db8::ff }", true),
+    ("add element inet forebay_fb0 remote4 { 203.0.113.1 }", true),
+    ("insert rule inet forebay_fb0 arriving accept", true),
+    ("add rule inet forebay_fb0 check accept", true),
+    ("flush chain inet forebay_fb0 leaving", true),
+    ("add table inet forebay_fb0 { flags dormant ; }", true),
+    ("chain inet forebay_fb0 leaving { policy drop ; }", true),
+    ("add chain inet forebay_fb0 more { type filter hook prerouting priority -400 ; }", true),
+    ("flush ruleset", true),
+];
+
+#[test]
+fn a_change_by_another_program_is_another_content() {
+    let Some([a, _b]) = cable(1500) else { return };
+    a.run(|| {
+        let mut nftables = Nftables::open().unwrap();
+        let sets = vec![
+            set("remote4", &[["10.2.0.0", "10.2.255.255"], ["192.0.2.1", "192.0.2.1"]]),
+            set("remote6", &[["2001:db8::", "2001:db8::ff"]]),
+        ];
+        let table = table(sets);
+        let made = match nftables.replace(&table) {
+            Ok(made) => made,
+            Err(error) => return println!("SKIPPED: no nf_tables here: {error}"),
+        };
+        if listed().is_none() {
+            return println!("SKIPPED: no nft(8) to change rules with");
+        }
+        for (words, changes) in CHANGES {
+            let content = |nftables: &mut Nftables| nftables.counted("forebay_fb0").unwrap().content;
+            assert_eq!(content(&mut nftables), Some(made));
+            nft(words);
+            assert_eq!(content(&mut nftables) != Some(made), changes, "{words}");
+            assert_eq!(nftables.replace(&table).unwrap(), made, "{words}");
+        }
+        // A rule in the place of another, as many as before.
+        let text = listed().unwrap();
+        nft("flush chain inet forebay_fb0 leaving");
+        for line in text.lines().skip_while(|line| !line.contains("chain leaving")).skip(2).take(3) {
+            let line = if line.contains("fb0") { "counter drop" } else { line.trim() };
+            nft(&format!("add rule inet forebay_fb0 leaving {line}"));
+        }
+        assert_eq!(listed().unwrap().lines().count(), text.lines().count());
+        assert_ne!(nftables.counted("forebay_fb0").unwrap().content, Some(made));
     });
 }

@@ -1,6 +1,7 @@
 //! A simulated host: it gives a gateway links, routes, a packet filter, a disk and a way to wait.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -206,18 +207,18 @@ fn found(was_there: bool) -> io::Result<()> {
 struct SimFirewall(SimHost);
 
 impl Firewall for SimFirewall {
-    fn replace(&mut self, table: &Table) -> io::Result<()> {
+    fn replace(&mut self, table: &Table) -> io::Result<u64> {
         locked(&self.0.tables).insert(table.name.clone(), table.clone());
-        Ok(())
+        Ok(content(table))
     }
 
-    fn change(&mut self, before: &Table, table: &Table) -> io::Result<()> {
+    fn change(&mut self, before: &Table, table: &Table) -> io::Result<u64> {
         let mut tables = locked(&self.0.tables);
         if tables.get(&before.name) != Some(before) {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
         tables.insert(table.name.clone(), table.clone());
-        Ok(())
+        Ok(content(table))
     }
 
     fn delete(&mut self, name: &str) -> io::Result<()> {
@@ -228,10 +229,17 @@ impl Firewall for SimFirewall {
     fn counted(&mut self, name: &str) -> io::Result<Counted> {
         let count = |table: &Table| Counted {
             packets: table.counters.iter().map(|&counter| (counter.to_owned(), 0)).collect(),
-            rules: table.rules(),
+            content: Some(content(table)),
         };
         Ok(locked(&self.0.tables).get(name).map(count).unwrap_or_default())
     }
+}
+
+/// By what the guard tells tables apart.
+fn content(table: &Table) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    table.to_string().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Says at once what is ready, and leaves the waiting to the simulation.

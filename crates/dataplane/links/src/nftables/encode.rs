@@ -8,16 +8,18 @@ use super::expression::Attributes;
 use super::table::{Chain, Hook, Match, Rule, Set, Table};
 
 pub(super) const SUBSYSTEM: u16 = 10 << 8;
-pub(super) const GET_RULE: u16 = SUBSYSTEM | 7;
 pub(super) const GET_COUNTER: u16 = SUBSYSTEM | 19;
-pub(super) const NEW_RULE: u16 = SUBSYSTEM | 6;
+pub(super) const GET_ELEMENTS: u16 = SUBSYSTEM | 13;
+pub(super) const NEW_SET: u16 = SUBSYSTEM | 9;
 pub(super) const NEW_OBJECT: u16 = SUBSYSTEM | 18;
+pub(super) const NEW_GENERATION: u16 = SUBSYSTEM | 15;
 const NEW_TABLE: u16 = SUBSYSTEM;
 const DELETE_TABLE: u16 = SUBSYSTEM | 2;
 const NEW_CHAIN: u16 = SUBSYSTEM | 3;
-const NEW_SET: u16 = SUBSYSTEM | 9;
+const NEW_RULE: u16 = SUBSYSTEM | 6;
 const NEW_ELEMENTS: u16 = SUBSYSTEM | 12;
 const DELETE_ELEMENTS: u16 = SUBSYSTEM | 14;
+const GET_GENERATION: u16 = SUBSYSTEM | 16;
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 const CREATE: u16 = 0x400;
@@ -28,6 +30,19 @@ const INET: u8 = 1;
 const ELEMENTS: usize = 1_000;
 /// `NF_IP_PRI_RAW`.
 const PRIORITY: i32 = -300;
+
+/// What decides about packets, but for elements of sets: how it is asked for, what comes, and the attributes that matter;
+/// handles, counts of users and the like differ between tables that do the same.
+pub(super) const CONTENT: [(u16, u16, &[u16]); 4] = [
+    // Flags: a dormant table does nothing.
+    (SUBSYSTEM | 1, NEW_TABLE, &[2]),
+    // Name, hook and priority, policy, type, flags.
+    (SUBSYSTEM | 4, NEW_CHAIN, &[3, 4, 5, 7, 10]),
+    // Name, flags, type and length of keys.
+    (SUBSYSTEM | 10, NEW_SET, &[2, 3, 4, 5]),
+    // Chain and expressions.
+    (SUBSYSTEM | 7, NEW_RULE, &[2, 4]),
+];
 
 /// Where a table's name stands in all its messages, and its own name in that of a chain, rule, set, object.
 pub(super) const TABLE: u16 = 1;
@@ -40,22 +55,33 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// A transaction with the first number behind `sequence`.
-    pub fn batch(sequence: u32) -> Messages {
+    /// A transaction with the first number behind `sequence`, that is refused if the kernel's rules are of another
+    /// generation.
+    pub fn batch(sequence: u32, generation: Option<u32>) -> Messages {
         let mut messages = Messages { bytes: vec![], sequence };
-        messages.bound(BATCH_BEGIN);
+        messages.bound(BATCH_BEGIN, generation);
         messages
     }
 
-    /// Whether the transaction does nothing.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.len() <= HEADER + 4
+    /// How long they are.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
     }
 
-    /// One that asks for all objects or rules of a table.
-    pub fn dump(sequence: u32, kind: u16, table: &str) -> Messages {
+    /// One that asks for all objects or rules of a table, or the elements of a set.
+    pub fn dump(sequence: u32, kind: u16, table: &str, set: Option<&str>) -> Messages {
         let mut messages = Messages { bytes: vec![], sequence };
-        messages.message(kind, DUMP, |message| message.text(TABLE, table));
+        messages.message(kind, DUMP, |message| {
+            message.text(TABLE, table);
+            set.into_iter().for_each(|set| message.text(NAME, set));
+        });
+        messages
+    }
+
+    /// One that asks for the generation of the kernel's rules.
+    pub fn generation(sequence: u32) -> Messages {
+        let mut messages = Messages { bytes: vec![], sequence };
+        messages.message(GET_GENERATION, 0, |_| {});
         messages
     }
 
@@ -174,7 +200,7 @@ impl Messages {
             }
             at += len.next_multiple_of(4);
         }
-        self.bound(BATCH_END);
+        self.bound(BATCH_END, None);
         (self.bytes, last)
     }
 
@@ -183,9 +209,11 @@ impl Messages {
         (self.bytes, self.sequence)
     }
 
-    fn bound(&mut self, kind: u16) {
+    fn bound(&mut self, kind: u16, generation: Option<u32>) {
         // `nfgenmsg`: no family, version 0, the subsystem.
-        self.raw(kind, 0, [0, 0, 0, 10], |_| {});
+        self.raw(kind, 0, [0, 0, 0, 10], |message| {
+            generation.into_iter().for_each(|generation| message.number(1, generation));
+        });
     }
 
     fn message(&mut self, kind: u16, flags: u16, write: impl FnOnce(&mut Attributes<'_>)) {

@@ -1,11 +1,12 @@
 //! The socket by which tables are made.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use forebay_netlink::{DONE, ERROR, HEADER, find};
+use forebay_netlink::{Attributes, DONE, ERROR, HEADER, find};
 use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{
@@ -19,12 +20,18 @@ use super::table::Table;
 const DATAGRAM: usize = 64 << 10;
 /// The longest transaction, in bytes: some hundred thousand ranges.
 const LONGEST: usize = 64 << 20;
+/// How often something is tried again that another program's transaction came into.
+const TRIES: u32 = 8;
+/// `ERESTART`: another transaction has come before this one.
+const RESTART: i32 = 85;
 
 /// nftables of the network namespace that the thread was in when this was opened.
 #[derive(Debug)]
 pub struct Nftables {
     socket: OwnedFd,
     sequence: u32,
+    /// The content of a table that was read last, and the generation of all rules in which it was.
+    seen: Option<(u32, String, Option<u64>)>,
 }
 
 /// The contents of a table, as the kernel reports them.
@@ -32,8 +39,9 @@ pub struct Nftables {
 pub struct Counted {
     /// Packets by counter.
     pub packets: BTreeMap<String, u64>,
-    /// How many rules there are.
-    pub rules: usize,
+    /// A hash of the table's flags, chains, rules, sets and their elements, in the order in which they are asked; `None`
+    /// if there is no table.
+    pub content: Option<u64>,
 }
 
 impl Nftables {
@@ -47,24 +55,24 @@ impl Nftables {
         // What we get is no reason to fail: a transaction that is too long does.
         let _ = sockopt::set_socket_send_buffer_size_force(&socket, LONGEST);
         let _ = sockopt::set_socket_recv_buffer_size_force(&socket, 4 << 20);
-        Ok(Nftables { socket, sequence: 0 })
+        Ok(Nftables { socket, sequence: 0, seen: None })
     }
 
-    /// Puts a table in the place of what has its name, in one transaction.
+    /// Puts a table in the place of what has its name, in one transaction; the [content](Counted::content) that it has then.
     ///
     /// # Errors
     /// Without `CAP_NET_ADMIN`, without nf_tables in the kernel, or if the kernel refuses it; nothing has changed then.
-    pub fn replace(&mut self, table: &Table) -> io::Result<()> {
-        self.transact(|batch| batch.replace(table))
+    pub fn replace(&mut self, table: &Table) -> io::Result<u64> {
+        self.settle(&table.name, |batch| batch.replace(table))
     }
 
     /// Makes a table that differs in nothing but what is in sets from the one that is there, in one transaction: `before`
-    /// is that one.
+    /// is that one. The content that it has then.
     ///
     /// # Errors
     /// As [`Nftables::replace`], and if it is not what is there.
-    pub fn change(&mut self, before: &Table, table: &Table) -> io::Result<()> {
-        self.transact(|batch| {
+    pub fn change(&mut self, before: &Table, table: &Table) -> io::Result<u64> {
+        self.settle(&table.name, |batch| {
             for (old, new) in before.sets.iter().zip(&table.sets) {
                 batch.take(&table.name, old, &without(&old.ranges, &new.ranges));
                 batch.add(&table.name, new, &without(&new.ranges, &old.ranges));
@@ -77,34 +85,123 @@ impl Nftables {
     /// # Errors
     /// Without `CAP_NET_ADMIN`, or without nf_tables in the kernel.
     pub fn delete(&mut self, name: &str) -> io::Result<()> {
-        self.transact(|batch| batch.delete(name))
+        self.transact(None, |batch| batch.delete(name))
     }
 
-    /// The contents of the table of this name; empty if there is none.
+    /// The contents of the table of this name; empty if there is none. As long as nobody changes any table, this reads the
+    /// counters only.
     ///
     /// # Errors
-    /// Without `CAP_NET_ADMIN`.
+    /// Without `CAP_NET_ADMIN`, and if other programs change tables all the time.
     pub fn counted(&mut self, name: &str) -> io::Result<Counted> {
-        let mut counted = Counted::default();
-        self.dump(encode::GET_COUNTER, name, |kind, body| {
-            if kind == encode::NEW_OBJECT
-                && let Some((counter, packets)) = counter(body)
-            {
-                counted.packets.insert(counter, packets);
-            }
-        })?;
-        if !counted.packets.is_empty() {
-            self.dump(encode::GET_RULE, name, |kind, _| {
-                counted.rules += usize::from(kind == encode::NEW_RULE);
+        let mut counted = Counted { packets: BTreeMap::new(), content: self.content(name)? };
+        if counted.content.is_some() {
+            self.dump(encode::GET_COUNTER, name, None, |kind, body| {
+                if kind == encode::NEW_OBJECT
+                    && let Some((counter, packets)) = counter(body)
+                {
+                    counted.packets.insert(counter, packets);
+                }
             })?;
         }
         Ok(counted)
     }
 
-    fn transact(&mut self, write: impl FnOnce(&mut Messages)) -> io::Result<()> {
-        let mut batch = Messages::batch(self.sequence);
+    fn content(&mut self, name: &str) -> io::Result<Option<u64>> {
+        for _ in 0..TRIES {
+            let generation = self.generation()?;
+            if let Some((of, table, content)) = &self.seen
+                && (*of, table.as_str()) == (generation, name)
+            {
+                return Ok(*content);
+            }
+            let content = self.read(name)?;
+            if self.generation()? == generation {
+                self.seen = Some((generation, name.to_owned(), content));
+                return Ok(content);
+            }
+        }
+        Err(restless())
+    }
+
+    /// Makes a transaction and reads what the table has then, with no other transaction between: what another program
+    /// has put there must not be taken for the content that was wanted.
+    fn settle(&mut self, name: &str, write: impl Fn(&mut Messages)) -> io::Result<u64> {
+        for _ in 0..TRIES {
+            let before = self.generation()?;
+            match self.transact(Some(before), &write) {
+                Err(error) if error.raw_os_error() == Some(RESTART) => continue,
+                done => done?,
+            }
+            let content = self.read(name)?;
+            let generation = self.generation()?;
+            // Zero is none. A transaction that does nothing leaves it as it was.
+            if [before, before.checked_add(1).unwrap_or(1)].contains(&generation)
+                && let Some(content) = content
+            {
+                self.seen = Some((generation, name.to_owned(), Some(content)));
+                return Ok(content);
+            }
+        }
+        Err(restless())
+    }
+
+    /// The number of transactions that the kernel has made, of whatever tables.
+    fn generation(&mut self) -> io::Result<u32> {
+        let (bytes, asked) = Messages::generation(self.sequence).question();
+        let mut generation = None;
+        self.ask(&bytes, asked, |kind, body| {
+            if kind == encode::NEW_GENERATION {
+                generation = find(body, 1).and_then(|number| number.first_chunk()).copied();
+            }
+            true
+        })?;
+        generation.map(u32::from_be_bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// A hash of all of a table that decides about packets; `None` if there is no such table.
+    fn read(&mut self, name: &str) -> io::Result<Option<u64>> {
+        let mut hasher = DefaultHasher::new();
+        let (mut is_there, mut sets) = (false, vec![]);
+        for (ask, told, attributes) in encode::CONTENT {
+            self.dump(ask, name, None, |kind, body| {
+                if kind != told || find(body, encode::TABLE).map(text) != Some(name.as_bytes()) {
+                    return;
+                }
+                is_there = true;
+                for &attribute in attributes {
+                    (told, attribute, find(body, attribute)).hash(&mut hasher);
+                }
+                if told == encode::NEW_SET {
+                    sets.extend(find(body, encode::NAME).map(|set| text(set).to_owned()));
+                }
+            })?;
+        }
+        for set in sets {
+            // The kernel keeps them in whatever order it likes.
+            let mut elements = vec![];
+            let set = String::from_utf8_lossy(&set).into_owned();
+            self.dump(encode::GET_ELEMENTS, name, Some(&set), |_, body| {
+                for (_, element) in
+                    Attributes::behind(find(body, 3).unwrap_or_default(), 0).map_while(Result::ok)
+                {
+                    let mut one = DefaultHasher::new();
+                    element.hash(&mut one);
+                    elements.push(one.finish());
+                }
+            })?;
+            elements.sort_unstable();
+            (set, elements).hash(&mut hasher);
+        }
+        Ok(is_there.then(|| hasher.finish()))
+    }
+
+    /// Makes a transaction; with a generation only if no other has been made since that one.
+    fn transact(&mut self, generation: Option<u32>, write: impl FnOnce(&mut Messages)) -> io::Result<()> {
+        let mut batch = Messages::batch(self.sequence, generation);
+        let empty = batch.len();
         write(&mut batch);
-        if batch.is_empty() {
+        if batch.len() == empty {
             return Ok(());
         }
         let (bytes, last) = batch.end();
@@ -124,10 +221,25 @@ impl Nftables {
         refused.map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(code)))
     }
 
-    fn dump(&mut self, kind: u16, table: &str, mut each: impl FnMut(u16, &[u8])) -> io::Result<()> {
-        let (bytes, asked) = Messages::dump(self.sequence, kind, table).question();
+    /// Gives all objects of a kind to `each`, those of one table as far as the kernel knows how to choose.
+    fn dump(
+        &mut self,
+        kind: u16,
+        table: &str,
+        set: Option<&str>,
+        mut each: impl FnMut(u16, &[u8]),
+    ) -> io::Result<()> {
+        let (bytes, asked) = Messages::dump(self.sequence, kind, table, set).question();
+        self.ask(&bytes, asked, |kind, body| {
+            each(kind, body);
+            false
+        })
+    }
+
+    /// Sends a question and gives the answers to `each`, until that or the kernel says that there are no more.
+    fn ask(&mut self, bytes: &[u8], asked: u32, mut each: impl FnMut(u16, &[u8]) -> bool) -> io::Result<()> {
         self.sequence = asked;
-        self.send(&bytes)?;
+        self.send(bytes)?;
         let mut refused = None;
         self.receive(RecvFlags::empty(), |kind, sequence, body| match kind {
             _ if sequence != asked => false,
@@ -136,10 +248,7 @@ impl Nftables {
                 refused = body.first_chunk().map(|code| i32::from_ne_bytes(*code).wrapping_neg());
                 true
             }
-            _ => {
-                body.get(4..).into_iter().for_each(|body| each(kind, body));
-                false
-            }
+            _ => body.get(4..).is_some_and(|body| each(kind, body)),
         })?;
         match refused {
             // No such table.
@@ -180,11 +289,20 @@ impl Nftables {
     }
 }
 
+/// Other programs' transactions came into every attempt.
+fn restless() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "other programs change nftables rules all the time")
+}
+
+/// A text without the zero behind it.
+fn text(bytes: &[u8]) -> &[u8] {
+    bytes.strip_suffix(&[0]).unwrap_or(bytes)
+}
+
 /// Name and packets of a counter.
 fn counter(body: &[u8]) -> Option<(String, u64)> {
     const PACKETS: u16 = 2;
-    let name = find(body, encode::NAME)?;
-    let name = std::str::from_utf8(name.strip_suffix(&[0]).unwrap_or(name)).ok()?;
+    let name = std::str::from_utf8(text(find(body, encode::NAME)?)).ok()?;
     let packets = find(find(body, 4)?, PACKETS)?;
     Some((name.to_owned(), u64::from_be_bytes(*packets.first_chunk()?)))
 }

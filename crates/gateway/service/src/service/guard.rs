@@ -30,14 +30,16 @@ struct State {
     entries: Vec<Entry>,
     plan: Plan,
     firewall: Box<dyn Firewall>,
-    /// What the kernel has; `None` before it has any of this process, and where it refused.
-    made: Option<Table>,
+    /// What the kernel has, and by which content that is seen; `None` before it has any of this process, and where it refused.
+    made: Option<(Table, u64)>,
     error: Option<String>,
     /// Packets by counter, of tables that are gone and of the one that is there.
     before: BTreeMap<String, u64>,
     now: BTreeMap<String, u64>,
     restored: u64,
     looks: u32,
+    /// The last look could not read the rules.
+    is_unread: bool,
 }
 
 impl Guard {
@@ -59,6 +61,7 @@ impl Guard {
             now: BTreeMap::new(),
             restored: 0,
             looks: 0,
+            is_unread: false,
         };
         let guard = Guard(Arc::new(Mutex::new(state)));
         guard.configure(config)?;
@@ -95,29 +98,34 @@ impl Guard {
         }
     }
 
-    /// Reads the counters, and creates the rules again if they were deleted: a firewall script may begin with
-    /// `flush ruleset`. To be called every second or so, by a thread that has `CAP_NET_ADMIN`.
+    /// Reads the counters, and creates the rules again if they were deleted or changed: a firewall script may begin
+    /// with `flush ruleset`. To be called every second or so, by a thread that has `CAP_NET_ADMIN`.
     pub fn look_after(&self) {
         let state = &mut *self.lock();
         state.looks = state.looks.wrapping_add(1);
         if !state.settings.mode.makes() {
             return;
         }
-        let Some(made) = state.made.clone() else {
+        let Some((table, content)) = &state.made else {
             if state.error.is_some() && state.looks.is_multiple_of(TRY_EVERY) {
                 let _ = state.make();
             }
             return;
         };
-        let counted = match state.firewall.counted(&made.name) {
+        let counted = match state.firewall.counted(&table.name) {
             Ok(counted) => counted,
-            Err(error) => return tracing::debug!(%error, "cannot read the guard's counters"),
+            Err(error) => {
+                if !std::mem::replace(&mut state.is_unread, true) {
+                    tracing::warn!(%error, "cannot read the guard's rules, which another program may have changed");
+                }
+                return;
+            }
         };
-        if counted.rules == made.rules() {
-            state.now = counted.packets;
-            return;
+        state.is_unread = false;
+        if counted.content == Some(*content) {
+            return state.count(counted.packets);
         }
-        tracing::warn!(table = %made.name, "the guard's rules were deleted or changed by another program; they are installed again");
+        tracing::warn!(table = %table.name, "the guard's rules were deleted or changed by another program; they are installed again");
         state.restored += 1;
         state.made = None;
         let _ = state.make();
@@ -125,7 +133,7 @@ impl Guard {
 
     /// Tells the log of a gateway that did not start that its rules are there all the same.
     pub fn say_that_they_stay(&self) {
-        if let Some(made) = &self.lock().made {
+        if let Some((made, _)) = &self.lock().made {
             tracing::warn!(
                 table = %made.name,
                 "the gateway did not start; its guard rules stay and drop cleartext packets (to remove them: nft delete table inet {})",
@@ -189,14 +197,14 @@ impl State {
             return Ok(());
         }
         let table = self.host.table(&self.plan);
-        if self.made.as_ref() == Some(&table) {
+        if self.made.as_ref().is_some_and(|(made, _)| *made == table) {
             return Ok(());
         }
         let done = self.apply(&table);
         match done {
-            Ok(()) => {
+            Ok(content) => {
                 tracing::info!(table = %table.name, rules = table.rules(), "guard rules active");
-                (self.made, self.error) = (Some(table), None);
+                (self.made, self.error) = (Some((table, content)), None);
                 Ok(())
             }
             Err(error) => {
@@ -209,25 +217,35 @@ impl State {
         }
     }
 
-    fn apply(&mut self, table: &Table) -> io::Result<()> {
-        if let Some(made) = self.made.as_ref().filter(|made| table.is_like(made)) {
+    /// The content of what the kernel has then.
+    fn apply(&mut self, table: &Table) -> io::Result<u64> {
+        if let Some((made, _)) = self.made.as_ref().filter(|(made, _)| table.is_like(made)) {
             // If that is not what is there, all is made anew.
-            if self.firewall.change(made, table).is_ok() {
-                return Ok(());
+            if let Ok(content) = self.firewall.change(made, table) {
+                return Ok(content);
             }
         }
         if self.made.is_some()
             && let Ok(counted) = self.firewall.counted(&table.name)
         {
-            self.now = counted.packets;
+            self.count(counted.packets);
         }
-        if !planted(Fault::GuardNotInstalled) {
-            self.firewall.replace(table)?;
+        if planted(Fault::GuardNotInstalled) {
+            return Ok(0);
         }
-        for (name, packets) in std::mem::take(&mut self.now) {
-            *self.before.entry(name).or_default() += packets;
+        let content = self.firewall.replace(table)?;
+        self.count(BTreeMap::new());
+        Ok(content)
+    }
+
+    /// Notes what counters say; those that have become less began anew.
+    fn count(&mut self, packets: BTreeMap<String, u64>) {
+        for (name, &counted) in &self.now {
+            if packets.get(name).is_none_or(|&packets| packets < counted) {
+                *self.before.entry(name.clone()).or_default() += counted;
+            }
         }
-        Ok(())
+        self.now = packets;
     }
 
     /// Whether rules can be made, where the file insists.

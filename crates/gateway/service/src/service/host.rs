@@ -21,17 +21,18 @@ pub type Queues = Vec<Box<dyn Link + Send>>;
 
 /// The packet filter of a host. Tables stay when the process ends.
 pub trait Firewall: Send {
-    /// Puts a table in the place of what has its name, in one transaction.
+    /// Puts a table in the place of what has its name, in one transaction; the [content](Counted::content) that it has then.
     ///
     /// # Errors
     /// If the host has no packet filter or refuses the table; nothing has changed then.
-    fn replace(&mut self, table: &Table) -> io::Result<()>;
+    fn replace(&mut self, table: &Table) -> io::Result<u64>;
 
-    /// Changes what is in the sets of the table `before` to what is in those of `table`, in one transaction.
+    /// Changes what is in the sets of the table `before` to what is in those of `table`, in one transaction; the content that it
+    /// has then.
     ///
     /// # Errors
     /// As [`Firewall::replace`], and if `before` is not what is there.
-    fn change(&mut self, before: &Table, table: &Table) -> io::Result<()>;
+    fn change(&mut self, before: &Table, table: &Table) -> io::Result<u64>;
 
     /// Deletes a table; that there is none is no error.
     ///
@@ -60,11 +61,11 @@ impl Kernel {
 }
 
 impl Firewall for Kernel {
-    fn replace(&mut self, table: &Table) -> io::Result<()> {
+    fn replace(&mut self, table: &Table) -> io::Result<u64> {
         self.nftables()?.replace(table)
     }
 
-    fn change(&mut self, before: &Table, table: &Table) -> io::Result<()> {
+    fn change(&mut self, before: &Table, table: &Table) -> io::Result<u64> {
         self.nftables()?.change(before, table)
     }
 

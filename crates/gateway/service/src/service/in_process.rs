@@ -58,11 +58,11 @@ fn queue(name: &str, socket: &UnixDatagram, workers: usize) -> Result<Queues, St
 struct NoFirewall;
 
 impl Firewall for NoFirewall {
-    fn replace(&mut self, _table: &Table) -> io::Result<()> {
+    fn replace(&mut self, _table: &Table) -> io::Result<u64> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn change(&mut self, _before: &Table, _table: &Table) -> io::Result<()> {
+    fn change(&mut self, _before: &Table, _table: &Table) -> io::Result<u64> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
