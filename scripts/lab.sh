@@ -47,6 +47,8 @@ what=${2:-shell}
 mount -t tmpfs none /run
 mkdir -p /run/netns /run/lab
 lab=/run/lab
+# Where rules of the guard are saved by the names of files.
+export FOREBAY_STATE=$lab/saved
 umask 077
 
 # The cipher key and salt, and the key of an integrity algorithm where there is one: as long as the suite wants them.

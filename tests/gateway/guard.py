@@ -6,6 +6,7 @@ leaves in the clear, whatever becomes of the gateway; without the guard both pas
 """
 
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -91,6 +92,12 @@ def told():
     return ask("a", "status")["guard"]
 
 
+def saved():
+    """What the next start of gateway A is to guard before it has read its file."""
+    with open(f"{os.environ['FOREBAY_STATE']}/guard-run%2Flab%2Fa.toml.rules", encoding="utf-8") as file:
+        return file.read()
+
+
 def mac(namespace, interface):
     return json.loads(ip(namespace, "-j", "link", "show", interface))[0]["address"]
 
@@ -145,6 +152,7 @@ def forged():
     edit("a", "[keys]\n", "[guard]\nmode = \"off\"\n\n[keys]\n")
     lab.reload("a")
     assert table() == "" and told()["state"] == "off", table()
+    assert "table" not in saved() and "discard 10.2.0.0/16" in saved(), saved()
     assert [forge(source, destination) for source, destination in inner] == [50, 50], "the host drops them anyway"
     edit("a", "mode = \"off\"\n", "mode = \"nftables\"\n")
     lab.reload("a")
@@ -199,6 +207,21 @@ def follows():
     edit("a", 'remote_ts = ["10.2.0.0/16", "10.77.0.0/16"]', 'remote_ts = ["10.2.0.0/16"]')
     lab.reload("a")
     assert "10.77.0.0/16" not in table()
+    # What is saved and not wanted any more when the gateway starts goes, and so do rules for another interface.
+    edit("a", 'remote_ts = ["10.2.0.0/16"]', 'remote_ts = ["10.2.0.0/16", "10.77.0.0/16"]')
+    lab.reload("a")
+    kill("a")
+    whole = lab.file_of("a").replace(', "10.77.0.0/16"', "")
+    for name in ("fb2", "fb0"):
+        with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:
+            file.write(whole.replace('"fb0"', f'"{name}"'))
+        start("a", wait=False)
+        wait_until(lambda: f"dev {name}" in ip("gw-a", "route"), f"gateway a with {name}")
+        tables = nft("list", "tables").stdout
+        assert tables.count("forebay_") == 1 and f"forebay_{name}" in tables, tables
+        assert "10.77" not in ip("gw-a", "route") + saved(), ip("gw-a", "route")
+        kill("a", signal.SIGTERM)
+    start("a")
     before = table()
     forged_before = told()["forged"]
     strip = lambda text: [line for line in text.splitlines() if "packets" not in line]
@@ -220,14 +243,30 @@ def follows():
     nft("-f", "-", text="table inet others { set one { type ipv4_addr; elements = { 192.0.2.9 }; }; }")
     time.sleep(1)
     assert told()["restored"] == restored
+    # Routes to the peer's networks, and those that discard behind them.
+    routes = lambda: sorted(line for version in ("-4", "-6") for line in ip("gw-a", version, "route").splitlines()
+                            if ("dev fb0" in line or "blackhole" in line) and "fe80" not in line)
+    wanted = routes()
+    assert len(wanted) == 4, wanted
+    for words in (["-4", "route", "flush", "type", "blackhole"], ["-6", "route", "flush", "type", "blackhole"],
+                  ["-4", "route", "flush", "dev", "fb0"], ["route", "replace", "10.2.0.0/16", "via", "192.0.2.2"]):
+        lines, began = lab.log("a").count("installed again"), time.monotonic()
+        ip("gw-a", *words)
+        if "replace" in words:
+            wait_until(lambda: "10.2.0.0/16 dev fb0" in ip("gw-a", "route"), "the route to the interface")
+            ip("gw-a", "route", "del", "10.2.0.0/16", "via", "192.0.2.2")
+        wait_until(lambda: routes() == wanted, f"the routes after {words}: {routes()}")
+        took.append(time.monotonic() - began)
+        assert lab.log("a").count("installed again") == lines + 1, lab.log("a")
+    assert told()["blackholes"] == 2 and told()["routes_restored"] >= 4, told()
     assert told()["forged"] >= forged_before, "counts went back"
     # What is printed is what is made.
     printed = subprocess.run([FOREBAY, "check", "--config", f"{LAB}/a.toml", "--print-rules"], capture_output=True, text=True, check=True)
     assert nft("-f", "-", namespace="host-a", text=printed.stdout).returncode == 0, printed.stdout
     assert strip(table("host-a")) == strip(table()), table("host-a") + table()
     nft("delete", "table", "inet", "forebay_fb0", namespace="host-a")
-    print(f"guard: the rules follow the file, are those that are printed, and come back {len(took)} times after another program changed "
-          f"them, within {max(took):.2f} s")
+    print(f"guard: the rules follow the file, are those that are printed, and come back with the routes {len(took)} times after another "
+          f"program changed them, within {max(took):.2f} s")
 
 
 def exceptions():
@@ -246,6 +285,149 @@ def exceptions():
         time.sleep(1)
         assert told()["forged"] == before, f"{kind} from {source} to {destination}"
     print("guard: DHCP that would be forwarded and fragments of others are dropped, IPv4 and IPv6")
+
+
+BROKEN = {
+    "an unknown key": lambda text: text.replace("[inside]\n", "[inside]\nno_such_key = 1\n"),
+    "no TOML": lambda text: text + "\n[[[",
+    "a missing key file": lambda text: text.replace("a-to-b.key", "no-such.key"),
+    "a state directory that cannot be written": lambda text: text.replace('"state-a"', '"a.toml/state"'),
+    "an interface of a pair that is missing": lambda text: text + """
+[pair]
+number = 0
+listen = ["127.0.0.1:7411"]
+peers = ["127.0.0.2:7411"]
+key_file = "pair.key"
+addresses = ["nowhere 10.1.0.1/16"]
+""",
+    "an etcd certificate that cannot be read": lambda text: text + """
+[cluster]
+name = "gw-a"
+endpoints = ["https://127.0.0.1:2379"]
+ca_file = "no-such.pem"
+certificate_file = "no-such.pem"
+private_key_file = "no-such.key"
+""",
+    "no file": None,
+}
+
+
+def as_after_a_boot():
+    """The kernel has nothing that a gateway has made."""
+    nft("flush", "ruleset")
+    for version in ("-4", "-6"):
+        ip("gw-a", version, "route", "flush", "type", "blackhole")
+    assert table() == "" and "blackhole" not in ip("gw-a", "route")
+
+
+def closed(what):
+    """Nothing passes in either direction, IPv4 and IPv6, and the routes are there."""
+    assert forge("10.2.0.10", "10.1.0.10") == 0 and forge("2001:db8:2::10", "2001:db8:1::10") == 0, what
+    assert all(f"blackhole {net}" in ip("gw-a", version, "route") for version, net in (("-4", "10.2.0.0/16"), ("-6", "2001:db8:2::/48"))), what
+    wire = Wire()
+    send("host-a", HOST_B, 0, 50).wait(timeout=30)
+    for source, destination, kind in (("10.1.0.10", "10.2.0.10", "request"), ("2001:db8:1::10", "2001:db8:2::10", "request"),
+                                      ("2001:db8:1::10", "2001:db8:2::10", "")):
+        subprocess.run(program("host-a", FORGE, "eth0", mac("gw-a", "lan"), source, destination, 50, kind), check=True)
+    time.sleep(0.3)
+    out = [packet for kind, left, packet in wire.end() if left]
+    clear = [packet for packet in out if packet[12:14] == bytes([10, 1]) or packet[8:14] == bytes.fromhex("20010db80001")]
+    assert not clear, f"{what}: {len(clear)} packets in the clear"
+
+
+def booted():
+    """The units' commands in the order of a boot: before the network is up, with it, and then the gateway."""
+    def commands(unit, kind):
+        path = os.path.join(os.path.dirname(__file__), "../../packaging", unit)
+        with open(path, encoding="utf-8") as file:
+            lines = [line.strip().split("=", 1)[1].lstrip("-") for line in file if line.startswith(f"{kind}=")]
+        return [line.replace("/usr/bin/forebay", FOREBAY).replace("/etc/forebay/gateway.toml", f"{LAB}/a.toml").split() for line in lines]
+
+    for interface in ("wan", "lan"):
+        ip("gw-a", "link", "set", interface, "down")
+    as_after_a_boot()
+    wire = Wire()
+    [load] = commands("forebay-guard.service", "ExecStart")
+    subprocess.run(inside("gw-a", *load), check=True, capture_output=True)
+    for interface, addresses in (("wan", ("2001:db8:f::1/64",)), ("lan", ("2001:db8:1::1/64",))):
+        ip("gw-a", "link", "set", interface, "up")
+        for address in addresses:
+            ip("gw-a", "addr", "replace", address, "dev", interface, "nodad")
+    for via in ("192.0.2.2", "2001:db8:f::2"):
+        ip("gw-a", "route", "replace", "default", "via", via)
+    storm = send("host-a", HOST_B, 0, 4_000, rate=1_000)
+    closed("the network is up, the gateway is not")
+    for command in commands("forebay.service", "ExecStartPre"):
+        subprocess.run(inside("gw-a", *command), check=True, capture_output=True)
+    start("a")
+    storm.wait(timeout=60)
+    heard = Count("host-b")
+    send("host-a", HOST_B, 0, 100).wait(timeout=30)
+    assert heard.end()["seen"] == 100, "the rules are in the way of the tunnel"
+    clear = in_the_clear([packet for packet in wire.end() if packet[1]])
+    assert not clear, f"{len(clear)} packets in the clear"
+    print("guard: a boot by the commands of the units: nothing in the clear from before the network is up until the tunnel is")
+
+
+def first_of_all():
+    """A start that fails closes the host before it complains, as after a boot; so does `guard load`."""
+    kill("a", signal.SIGTERM)
+    path = f"{LAB}/a.toml"
+    with open(f"{LAB}/pair.key", "w", encoding="utf-8") as file:
+        file.write(os.urandom(32).hex())
+    whole = lab.file_of("a")
+
+    def run(*words, **environment):
+        return subprocess.run(inside("gw-a", FOREBAY, *words, "--config", path), capture_output=True, text=True, timeout=60,
+                              env={**os.environ, **environment})
+
+    for what, broken in BROKEN.items():
+        if broken:
+            text = broken(whole)
+            assert text != whole
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            os.remove(path)
+        as_after_a_boot()
+        failed = run("gateway")
+        assert failed.returncode == 2, (what, failed)
+        said = "rules that the last start" if what in ("an unknown key", "no TOML", "a missing key file", "no file") else "guard rules stay"
+        assert said in failed.stderr, (what, failed.stderr)
+        closed(what)
+    as_after_a_boot()
+    loaded = run("guard", "load")
+    assert loaded.returncode == 0 and "2 networks have blackhole routes" in loaded.stdout, loaded
+    closed("guard load")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(whole)
+    booted()
+    kill("a", signal.SIGTERM)
+    # Nothing was saved: that is said, and the control.
+    os.remove(path)
+    as_after_a_boot()
+    for words, status in (("gateway",), 2), (("guard", "load"), 0):
+        done = run(*words, FOREBAY_STATE=f"{LAB}/elsewhere")
+        assert done.returncode == status and "no start with this configuration file has saved rules" in done.stdout + done.stderr, done
+    assert forge("10.2.0.10", "10.1.0.10") == 50, "the host drops them anyway"
+    # Damaged: an error of its own. The next start saves anew.
+    os.truncate(f"{os.environ['FOREBAY_STATE']}/guard-run%2Flab%2Fa.toml.rules", 100)
+    damaged = run("guard", "load")
+    assert damaged.returncode == 2 and "line 6: expected" in damaged.stderr, damaged
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(whole)
+    start("a")
+    # Without a wish for rules nothing is saved.
+    edit("a", "[guard]\n", "[guard]\nremove = true\n")
+    edit("a", "[inside]\n", "[inside]\nblackhole = \"remove\"\n")
+    kill("a", signal.SIGTERM)
+    start("a")
+    kill("a", signal.SIGTERM)
+    assert run("guard", "load").stdout.startswith("no start")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(whole)
+    start("a")
+    print(f"guard: {len(BROKEN)} starts that fail close the host first, as after a boot, and so does `guard load`; nothing passes, IPv4 and IPv6")
 
 
 POLICY = ["src", "10.1.0.0/16", "dst", "10.5.0.0/16", "dir"]
@@ -376,6 +558,7 @@ def main():
     leaks()
     follows()
     exceptions()
+    first_of_all()
     kernel()
     moves()
 

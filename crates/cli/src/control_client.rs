@@ -274,12 +274,12 @@ fn cluster(cluster: &ClusterDoc) -> String {
 
 /// The rules of the host, in a line.
 fn guard(guard: &GuardDoc) -> String {
-    let GuardDoc { state, table, ranges, forged, leaked, restored, .. } = guard;
+    let GuardDoc { state, table, ranges, forged, leaked, restored, blackholes, .. } = guard;
     let restored = if *restored > 0 { format!(", restored {restored} times") } else { String::new() };
     match (state.as_str(), &guard.error) {
         ("on", _) => format!(
-            "\nGuard: table inet {table}, {ranges} address ranges; cleartext packets dropped: {forged} inbound, {leaked} \
-             outbound{restored}\n"
+            "\nGuard: table inet {table}, {ranges} address ranges, {blackholes} blackhole routes; cleartext packets dropped: \
+             {forged} inbound, {leaked} outbound{restored}\n"
         ),
         ("missing", Some(error)) => {
             format!("\nGuard: missing ({error}); cleartext packets can bypass the gateway\n")

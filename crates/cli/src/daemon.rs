@@ -9,6 +9,7 @@ extern crate forebay_terminal;
 mod check;
 mod control_client;
 mod gateway;
+mod guard;
 mod import;
 mod manual;
 mod operation;

@@ -19,9 +19,10 @@ use forebay_config::{self as config, Config, ProcessorKind};
 use forebay_engine::{Clock, ProcessorSetup};
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
-use forebay_gateway::service::{Service, StartError, open_processors};
+use forebay_gateway::service::{
+    Caretaker, Closed, Machine, SavedRules, Service, StartError, claim, open_processors,
+};
 use forebay_state::IvStore;
-use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -35,8 +36,6 @@ use watchdog::Watchdog;
 
 /// Between two looks at signals.
 const LOOK_EVERY: StdDuration = StdDuration::from_millis(20);
-/// Between two looks at the guard's rules.
-const GUARD_EVERY: Duration = Duration::from_millis(1_000);
 
 /// Arguments of `forebay gateway`.
 #[derive(Args)]
@@ -48,8 +47,14 @@ pub struct GatewayArgs {
 
 /// Runs the command: until SIGINT or SIGTERM.
 pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
-    let config = load(args)?;
+    // Before anything that can fail: the file may have errors, and reading it takes time.
+    let saved = SavedRules::of(&args.config);
+    let closed = saved.install();
+    let config = load(args, &saved).inspect_err(|_| eprintln!("{closed}"))?;
     let logging = Logging::start(&config.log);
+    if let Closed::Failed { .. } = closed {
+        tracing::warn!("{closed}");
+    }
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
@@ -57,20 +62,29 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     for (signal, seen) in [(SIGINT, &end), (SIGTERM, &end), (SIGHUP, &reload)] {
         flag::register(signal, seen.clone()).into_diagnostic().wrap_err("cannot register signal handlers")?;
     }
-    let process = Process { args, logging, end, reload, clock: Clock::start() };
-    match (&config.pair, &config.cluster) {
+    let caretaker = Caretaker::open(&config, &Machine, Some(saved))?;
+    let process = Process { args, logging, end, reload, clock: Clock::start(), caretaker };
+    let ended = match (&config.pair, &config.cluster) {
         (Some(_), _) => paired::run(&process, config),
         (None, Some(_)) => clustered::run(&process, config),
         (None, None) => alone(&process, config),
+    };
+    match &ended {
+        Ok(_) => process.caretaker.end(),
+        Err(_) => process.caretaker.say_that_they_stay(),
     }
+    ended
 }
 
 /// Runs a gateway that works with no others.
 fn alone(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     let clock = process.clock;
+    let store = store(&config)?;
+    let claimed = claim(&store).map_err(StartError::Ivs)?;
     let processors = processors(&config, clock)?;
-    let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
-    let mut control_plane = ControlPlane::start(service.config(), &process.file(), clock.now(), None);
+    let state = (store, claimed, process.caretaker.clone());
+    let mut service = Service::start_with(&Machine, config, processors, clock, seed(), unix_time, state)?;
+    let mut control_plane = ControlPlane::start(service.config(), process, None);
     control_plane.tell_of(&service);
     let _watchdog =
         Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;
@@ -133,6 +147,7 @@ struct Process<'a> {
     end: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
     clock: Clock,
+    caretaker: Caretaker,
 }
 
 impl Process<'_> {
@@ -155,12 +170,7 @@ impl Process<'_> {
 
     /// Looks after a data plane until it fails, the process is to end, or the attendant says no.
     fn serve(&self, service: &mut Service, control_plane: &mut ControlPlane, attendant: &mut dyn Attendant) {
-        let mut looked_after = self.clock.now();
         while service.is_running() && !self.is_ended() && attendant.look(service) {
-            if self.clock.now().since(looked_after) >= GUARD_EVERY {
-                looked_after = self.clock.now();
-                service.guard().look_after();
-            }
             let request = control_plane.reload_request();
             if self.reload.swap(false, Ordering::Relaxed) || request.is_some() {
                 tell_of_reload();
@@ -187,9 +197,9 @@ fn unix_time() -> StdDuration {
 }
 
 /// The file, as a reload will read it: by the user that the gateway has become.
-fn load(args: &GatewayArgs) -> miette::Result<Config> {
+fn load(args: &GatewayArgs, saved: &SavedRules) -> miette::Result<Config> {
     let config = config::load(&args.config)?;
-    if !privileges::prepare(&config)? {
+    if !privileges::prepare(&config, saved.path().parent())? {
         return Ok(config);
     }
     let user = config.privileges.user.unwrap_or_default();

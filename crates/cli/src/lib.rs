@@ -11,6 +11,7 @@ mod check;
 mod control_client;
 mod explore;
 mod gateway;
+mod guard;
 mod import;
 mod manual;
 mod operation;

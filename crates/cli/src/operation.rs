@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use forebay_terminal::Answer;
 
-use crate::{check, control_client, gateway, import};
+use crate::{check, control_client, gateway, guard, import};
 
 /// A command of a gateway's operation.
 #[derive(Subcommand)]
@@ -14,6 +14,9 @@ pub enum Operation {
     /// Run the gateway in the foreground until it is stopped by a signal.
     #[command(after_help = "Example: forebay gateway --config gateway.toml")]
     Gateway(gateway::GatewayArgs),
+    /// Keep the host closed while no gateway runs.
+    #[command(subcommand)]
+    Guard(guard::GuardCommand),
     /// Import SAs and policies of another system into a gateway configuration.
     #[command(subcommand)]
     Import(import::ImportCommand),
@@ -34,6 +37,7 @@ impl Operation {
         match self {
             Operation::Check(args) => check::run(&args),
             Operation::Gateway(args) => gateway::run(&args),
+            Operation::Guard(command) => command.run(),
             Operation::Import(command) => command.run(),
             Operation::Status(args) => control_client::status(&args),
             Operation::Show(command) => command.run(),

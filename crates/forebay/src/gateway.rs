@@ -39,7 +39,7 @@ pub use forebay_engine::{Clock, ProcessorSetup};
 pub use forebay_gateway::control::gather::Snapshot;
 pub use forebay_gateway::control::{Client, ControlError, Request, Response, SaDoc, StatusDoc};
 pub use forebay_gateway::service::{
-    CardSide, Firewall, Guard, Host, InProcess, InstallError, Machine, Poll, Queues, Routing, Service,
+    CardSide, Caretaker, Firewall, Host, InProcess, InstallError, Machine, Poll, Queues, Routing, Service,
     StartError, Wait, Worker, Workers, open_processors, workers,
 };
 pub use forebay_ipsec::Protocol;

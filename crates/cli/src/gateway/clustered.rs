@@ -37,7 +37,7 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     let shares = cluster.assign(&config.sas)?;
     let processors = processors(&config, clock)?;
     let nothing = config.of_shares(&vec![false; shares.len()]);
-    let state = (cluster.store(), claimed);
+    let state = (cluster.store(), claimed, process.caretaker.clone());
     let mut service = Service::start_with(&Machine, nothing, processors, clock, seed(), unix_time, state)?;
     // One of the interfaces may be the gateway's own.
     let addresses = SharedAddresses::open(settings.addresses.iter().map(|one| &one.shared))?;
@@ -45,7 +45,7 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
         let cluster = cluster.clone();
         move |status| status.cluster = Some(told(cluster.status()))
     });
-    let mut control_plane = ControlPlane::start(service.config(), &process.file(), clock.now(), Some(others));
+    let mut control_plane = ControlPlane::start(service.config(), process, Some(others));
     control_plane.tell_of(&service);
     let _watchdog =
         Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;

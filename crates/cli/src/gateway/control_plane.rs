@@ -8,9 +8,11 @@ use forebay_config::{Changes, Config, Metrics};
 use forebay_diagnostics::Plain;
 use forebay_gateway::control::gather::Snapshot;
 use forebay_gateway::control::{self, FindingDoc, ReloadDoc, Request, Response, SCHEMA, Server, StatusDoc};
-use forebay_gateway::service::{Guard, Service, TapsStatus, Workers};
+use forebay_gateway::service::{Caretaker, Service, TapsStatus, Workers};
 use forebay_sas::{Finding, SasErrors};
 use forebay_time::Time;
+
+use super::Process;
 
 /// Longest wait for the loop to read the file again.
 const PATIENCE: StdDuration = StdDuration::from_secs(25);
@@ -38,16 +40,16 @@ struct Shown {
     config: Arc<Config>,
     workers: Workers,
     taps: TapsStatus,
-    guard: Guard,
 }
 
 impl ControlPlane {
-    /// Begins to answer for a gateway by `config`, which was read from `file`. What cannot be opened is said in the log and
-    /// hinders no packet.
-    pub fn start(config: &Config, file: &str, start: Time, others: Option<Others>) -> ControlPlane {
+    /// Begins to answer for a gateway by `config`. What cannot be opened is said in the log and hinders no packet.
+    pub fn start(config: &Config, process: &Process<'_>, others: Option<Others>) -> ControlPlane {
         let (reload, requests) = mpsc::channel();
         let shown = Arc::default();
-        let answer = answer(Arc::clone(&shown), others, reload, file.to_owned(), start);
+        let told =
+            Told { file: process.file(), start: process.clock.now(), caretaker: process.caretaker.clone() };
+        let answer = answer(Arc::clone(&shown), others, reload, told);
         let control = &config.control;
         let limit = config.limits.control_connections;
         let server = Server::control(control, limit, answer.clone());
@@ -68,8 +70,7 @@ impl ControlPlane {
     /// Tells of a data plane from now on.
     pub fn tell_of(&mut self, service: &Service) {
         let (config, workers) = (service.config().clone(), service.workers().clone());
-        let shown = Shown { config, workers, taps: service.taps(), guard: service.guard().clone() };
-        *self.shown() = Some(shown);
+        *self.shown() = Some(Shown { config, workers, taps: service.taps() });
         self.serve_metrics(service.config());
     }
 
@@ -107,12 +108,18 @@ impl ControlPlane {
     }
 }
 
+/// What is told of the process, whether it has a data plane or not.
+struct Told {
+    file: String,
+    start: Time,
+    caretaker: Caretaker,
+}
+
 fn answer(
     shown: Arc<Mutex<Option<Shown>>>,
     others: Option<Others>,
     reload: Sender<ReloadRequest>,
-    file: String,
-    start: Time,
+    Told { file, start, caretaker }: Told,
 ) -> Arc<control::Answer> {
     Arc::new(move |request| {
         let shown = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -125,12 +132,12 @@ fn answer(
             };
         }
         let mut status = match (&shown, &others) {
-            (Some(Shown { config, workers, taps, guard }), _) => {
+            (Some(Shown { config, workers, taps }), _) => {
                 let Some(snapshots) = workers.ask(Snapshot::take) else {
                     return Response::error("the gateway has stopped");
                 };
                 let mut status = Snapshot::status(snapshots, config, &file, VERSION, start);
-                (status.taps, status.guard) = (taps.document(), guard.document());
+                status.taps = taps.document();
                 status
             }
             (None, Some(_)) => StatusDoc {
@@ -142,6 +149,7 @@ fn answer(
             },
             (None, None) => return Response::error("the gateway has not started yet"),
         };
+        status.guard = caretaker.document();
         if let Some(others) = &others {
             others(&mut status);
         }

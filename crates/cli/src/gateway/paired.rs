@@ -1,6 +1,6 @@
 //! A gateway of a pair: a process that stands by or runs the data plane, as the pair decides.
 //!
-//! Standing by, it has the processors open and the guard's rules in place, so that a take-over is only a start of the data plane.
+//! Standing by, it has the processors open, so that a take-over is only a start of the data plane.
 //! It keeps the capabilities that starting takes.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration as StdDuration;
 use forebay_config::{self as config, Changes, Config};
 use forebay_engine::{Clock, ProcessorSetup};
 use forebay_gateway::control::PairDoc;
-use forebay_gateway::service::{Guard, Host, Machine, Service, SharedAddresses, StartError, claim};
+use forebay_gateway::service::{Machine, Service, SharedAddresses, StartError, claim};
 use forebay_pair::{Pair, PairStatus, Verdict};
 use forebay_sas::{Finding, SasErrors};
 use forebay_terminal::Answer;
@@ -34,12 +34,11 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     let mut addresses = SharedAddresses::open(&settings.addresses)?;
     let mut ready = Ready::new(process, config)?;
     let pair = Arc::new(Pair::start(&settings, store, claimed, unix_time)?);
-    let started = process.clock.now();
     let others: Others = Arc::new({
         let pair = pair.clone();
         move |status| status.pair = Some(told(&pair.status()))
     });
-    let mut control_plane = ControlPlane::start(&ready.config, &process.file(), started, Some(others));
+    let mut control_plane = ControlPlane::start(&ready.config, process, Some(others));
     process.settle(&ready.config)?;
     tracing::info!(number = settings.number, "gateway of a pair started; it stands by");
     loop {
@@ -52,12 +51,11 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
         if let Err(report) = ready.read_again(process) {
             tracing::error!("the last version of the file without errors is used: {report:?}");
         }
-        let Ready { config, processors, guard } = ready;
-        drop(guard);
+        let Ready { config, processors } = ready;
         let (mut verdict, mut last) =
             serve(process, &pair, &mut addresses, &mut control_plane, config, processors)?;
         while verdict == Verdict::Restart && !process.is_ended() {
-            let Ready { config, processors, .. } = Ready::new(process, load(process, last))?;
+            let Ready { config, processors } = Ready::new(process, load(process, last))?;
             (verdict, last) = serve(process, &pair, &mut addresses, &mut control_plane, config, processors)?;
         }
         addresses.remove();
@@ -78,15 +76,12 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
 struct Ready {
     config: Config,
     processors: Vec<Vec<ProcessorSetup>>,
-    /// The rules that drop cleartext packets, while there is no data plane too.
-    guard: Guard,
 }
 
 impl Ready {
     fn new(process: &Process<'_>, config: Config) -> miette::Result<Ready> {
-        let guard = Guard::new(&config, Machine.firewall()).into_diagnostic();
-        let guard = guard.wrap_err("cannot install the guard's rules (`mode` of `[guard]`)")?;
-        Ok(Ready { processors: processors(&config, process.clock)?, config, guard })
+        process.caretaker.configure(&config)?;
+        Ok(Ready { processors: processors(&config, process.clock)?, config })
     }
 
     /// Goes by the file as it is now: what changed, and the file's warnings.
@@ -102,7 +97,7 @@ impl Ready {
         }
         // The data plane starts with all others.
         changes.restart.retain(|changed| OF_PROCESS.contains(&changed.section.as_str()));
-        self.guard.configure(&config).into_diagnostic().wrap_err("cannot install the guard's rules")?;
+        process.caretaker.configure(&config)?;
         process.logging.change(&config.log);
         self.config = config;
         Ok((changes, warnings))
@@ -175,7 +170,8 @@ fn serve(
     config: Config,
     processors: Vec<Vec<ProcessorSetup>>,
 ) -> miette::Result<(Verdict, Config)> {
-    let state = pair.prepare().map_err(StartError::Ivs)?;
+    let (store, claimed) = pair.prepare().map_err(StartError::Ivs)?;
+    let state = (store, claimed, process.caretaker.clone());
     let clock = process.clock;
     let mut service = Service::start_with(&Machine, config, processors, clock, seed(), unix_time, state)?;
     addresses.announce(clock.now());

@@ -154,7 +154,19 @@ impl Interface {
     /// As [`Interface::set_up`], and if the interface is down or the network's address has bits behind the
     /// prefix.
     pub fn add_route(&self, network: IpAddr, prefix: u8) -> io::Result<()> {
-        Request::new(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE)
+        self.new_route(NLM_F_CREATE | NLM_F_REPLACE, network, prefix)
+    }
+
+    /// The same, if there is no such route; one by another interface with the same metric stays.
+    ///
+    /// # Errors
+    /// As [`Interface::add_route`]; `AlreadyExists` if it is there.
+    pub fn keep_route(&self, network: IpAddr, prefix: u8) -> io::Result<()> {
+        self.new_route(NLM_F_CREATE, network, prefix)
+    }
+
+    fn new_route(&self, flags: u16, network: IpAddr, prefix: u8) -> io::Result<()> {
+        Request::new(RTM_NEWROUTE, flags)
             .route(family(network), prefix)
             .ip(RTA_DST, network)
             .attribute(RTA_OIF, &self.index.to_ne_bytes())

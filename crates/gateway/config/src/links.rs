@@ -58,9 +58,10 @@ pub struct Tun {
 }
 
 /// Whether networks that are routed to the interface are discarded when it is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Blackhole {
     /// Always, across clean stops and restarts too.
+    #[default]
     Keep,
     /// Until a clean shutdown.
     Remove,

@@ -374,6 +374,12 @@ pub struct GuardDoc {
     pub leaked: u64,
     /// Times that the rules were restored after another program deleted or changed them.
     pub restored: u64,
+    /// Networks with a blackhole route behind the others.
+    #[serde(default)]
+    pub blackholes: usize,
+    /// Routes of protected networks that were restored after another program deleted them.
+    #[serde(default)]
+    pub routes_restored: u64,
 }
 
 /// Captures of what passes.

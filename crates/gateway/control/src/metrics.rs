@@ -318,6 +318,11 @@ fn guard(guard: &GuardDoc, text: &mut Text) {
         ),
         ("forebay_guard_leaked_total", "Dropped cleartext packets to a protected network.", guard.leaked),
         ("forebay_guard_restored_total", "Times that the guard's rules were restored.", guard.restored),
+        (
+            "forebay_guard_routes_restored_total",
+            "Routes of protected networks that were restored.",
+            guard.routes_restored,
+        ),
     ];
     for (name, help, count) in families {
         text.family(name, "counter", help);

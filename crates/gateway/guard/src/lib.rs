@@ -17,10 +17,12 @@
 mod plan;
 mod ranges;
 mod rules;
+mod saved;
 
 pub use plan::{Entry, Exempt, Guarded, Plan};
 pub use ranges::{Range, Ranges};
 pub use rules::{FORGED, Host, LEAKED};
+pub use saved::{Saved, SavedError};
 
 #[cfg(test)]
 mod tests;

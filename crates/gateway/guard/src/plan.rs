@@ -95,6 +95,11 @@ impl Plan {
         plan
     }
 
+    /// How many ranges of peers' addresses are guarded.
+    pub fn ranges(&self) -> usize {
+        [&self.v4, &self.v6].iter().map(|version| version.remote.len() + version.wide.len()).sum()
+    }
+
     fn add<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>, v6: bool, except: &[IpNet]) {
         let spared = Ranges::spared(v6, except);
         let mut before = Ranges::default();

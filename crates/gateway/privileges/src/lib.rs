@@ -10,6 +10,7 @@
 //! | the follower of the kernel's SAs | `CAP_NET_ADMIN`: netlink and routes |
 //! | what finds neighbours for AF_XDP | `CAP_NET_ADMIN`: netlink |
 //! | what writes the records of a pair, and what talks to etcd | nothing; see below |
+//! | what looks after the host | `CAP_NET_ADMIN`: the guard's rules and routes |
 //! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes and the guard, where there are such; of a gateway of a pair, which may start its data plane at any time, all that starting requires |
 //!
 //! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` too, because other users may own
@@ -100,14 +101,15 @@ impl miette::Diagnostic for PrivilegeError {
 
 /// Does what holds for the whole process, while this thread is its only one: no core dumps unless the file wants them,
 /// nothing gained by whatever would be executed, and another user if the file says so. Whether the user is another
-/// one now: then files have to be read anew, by the eyes of whom a reload will have.
+/// one now: then files have to be read anew, by the eyes of whom a reload will have. Directories that the user writes are made
+/// for it: those that the file names, and `also`.
 ///
 /// # Errors
 /// See [`PrivilegeError`]. The process is not to go on then: it may be half another user's.
-pub fn prepare(config: &Config) -> Result<bool, PrivilegeError> {
+pub fn prepare(config: &Config, also: Option<&Path>) -> Result<bool, PrivilegeError> {
     let system = |error: rustix::io::Errno| PrivilegeError::System(error.into());
     let changed = match &config.privileges.user {
-        Some(name) => become_user(name, config)?,
+        Some(name) => become_user(name, directories(config).chain(also))?,
         None => false,
     };
     // After the user, whose change would set it again. Keys are in memory.
@@ -225,7 +227,7 @@ fn clear_bounding_set() {
 }
 
 /// Becomes another user with its groups, and keeps what starting takes. Whether it was another one.
-fn become_user(name: &str, config: &Config) -> Result<bool, PrivilegeError> {
+fn become_user<'a>(name: &str, directories: impl Iterator<Item = &'a Path>) -> Result<bool, PrivilegeError> {
     let read = |path: &str| fs::read_to_string(path).map_err(PrivilegeError::System);
     let account = Account::find(name, &read("/etc/passwd")?, &read("/etc/group")?)
         .ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
@@ -234,7 +236,7 @@ fn become_user(name: &str, config: &Config) -> Result<bool, PrivilegeError> {
     }
     let failed =
         |error: rustix::io::Errno| PrivilegeError::Become { user: name.to_owned(), error: error.into() };
-    for directory in directories(config) {
+    for directory in directories {
         make(directory, &account)
             .map_err(|error| PrivilegeError::Directory { path: directory.to_owned(), error })?;
     }

@@ -1,6 +1,7 @@
 //! The running gateway.
 
 mod addresses;
+mod caretaker;
 mod export;
 mod guard;
 mod host;
@@ -12,6 +13,7 @@ mod mirror;
 mod pin;
 mod processors;
 mod routes;
+mod saved;
 mod start;
 mod start_error;
 
@@ -22,8 +24,9 @@ pub use forebay_worker::{
 };
 
 pub use addresses::SharedAddresses;
+pub use caretaker::Caretaker;
 pub use export::KeyExport;
-pub use guard::{Guard, kernel_entries, lacks_guard};
+pub use guard::{kernel_entries, lacks_guard};
 pub use host::{CardSide, Firewall, Host, Queues};
 pub use in_process::InProcess;
 pub use machine::Machine;
@@ -31,5 +34,6 @@ pub use mirror::{OnPolicies, SyncLimits, XfrmSync};
 pub use pin::pin;
 pub use processors::open_processors;
 pub use routes::Routing;
+pub use saved::{Closed, SavedRules};
 pub use start::{Service, claim, workers};
 pub use start_error::StartError;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_cluster::fake::Link;
 use forebay_config::{self as config, Config};
 use forebay_crypto::fault::FaultControl;
-use forebay_gateway::service::{Guard, Host, Service, StartError, Worker};
+use forebay_gateway::service::{Caretaker, Service, StartError, Worker};
 use forebay_ipsec::{SaConfig, SaCounters};
 use forebay_random::Random;
 use forebay_state::{IvStore, IvStoreError, Lock};
@@ -166,7 +166,7 @@ impl Node {
     ) -> Result<(), (String, bool)> {
         self.begin_process(now);
         let config = self.config(site);
-        let guarded = Guard::new(&config, self.host.firewall());
+        let guarded = Caretaker::open(&config, &self.host, None);
         guarded.map_err(|error| (error.to_string(), true))?;
         let name = self.life << 8 | self.machine as u64;
         let member = Member::new(&self.host, path, side, name, self.clock.turn());
@@ -214,7 +214,10 @@ impl Node {
         self.controls = controls;
         let (host, clock) = (&self.host, self.clock.clock());
         let started = match state {
-            Some(state) => Service::start_with(host, config, setups, clock, seed, unix_time, state),
+            Some((store, claim)) => Caretaker::open(&config, host, None).and_then(|caretaker| {
+                let state = (store, claim, caretaker);
+                Service::start_with(host, config, setups, clock, seed, unix_time, state)
+            }),
             None => Service::start_on(host, config, setups, clock, seed, unix_time),
         };
         match started {

@@ -30,6 +30,14 @@ impl Blackholes {
         self.request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, network, prefix, metric)
     }
 
+    /// The same, if there is no such route.
+    ///
+    /// # Errors
+    /// As [`Blackholes::add`]; `AlreadyExists` if it is there.
+    pub fn keep(&self, network: IpAddr, prefix: u8, metric: u32) -> io::Result<()> {
+        self.request(RTM_NEWROUTE, NLM_F_CREATE, network, prefix, metric)
+    }
+
     /// Takes one away.
     ///
     /// # Errors

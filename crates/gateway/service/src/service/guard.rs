@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use forebay_crypto::Direction;
 use forebay_links::nftables::{Nftables, Table};
@@ -15,14 +15,13 @@ use forebay_xfrm as xfrm;
 use super::host::Firewall;
 use crate::control::GuardDoc;
 use forebay_config::{self as config, Config, GuardMode};
-use forebay_guard::{Entry, FORGED, Host, LEAKED, Plan};
+use forebay_guard::{Entry, FORGED, Host, LEAKED, Plan, Saved};
 
 /// Checks of the rules between two attempts to create what could not be created.
 const TRY_EVERY: u32 = 10;
 
-/// The guard of a gateway. Its copies are the same one.
-#[derive(Clone)]
-pub struct Guard(Arc<Mutex<State>>);
+/// The guard of a gateway.
+pub struct Guard(Mutex<State>);
 
 struct State {
     settings: config::Guard,
@@ -32,6 +31,8 @@ struct State {
     firewall: Box<dyn Firewall>,
     /// What the kernel has, and by which content that is seen; `None` before it has any of this process, and where it refused.
     made: Option<(Table, u64)>,
+    /// One more with each change of what is guarded.
+    version: u64,
     error: Option<String>,
     /// Packets by counter, of tables that are gone and of the one that is there.
     before: BTreeMap<String, u64>,
@@ -40,30 +41,34 @@ struct State {
     looks: u32,
     /// The last look could not read the rules.
     is_unread: bool,
+    /// The rules were deleted because the gateway ends.
+    has_ended: bool,
 }
 
 impl Guard {
-    /// Makes the rules for `config` in `firewall`. Where the kernel's policies decide what is guarded, existing rules
-    /// stay until [`Guard::set`] is called.
+    /// Makes the rules for `config` in `firewall`. Where the kernel's policies decide what is guarded, that is what `last`
+    /// says until [`Guard::set`] is called; without any, existing rules stay.
     ///
     /// # Errors
     /// If they cannot be made, and the file insists.
-    pub fn new(config: &Config, firewall: Box<dyn Firewall>) -> io::Result<Guard> {
+    pub fn new(config: &Config, firewall: Box<dyn Firewall>, last: Vec<Entry>) -> io::Result<Guard> {
         let state = State {
             settings: config.guard.clone(),
             host: config.guard_host(),
-            entries: vec![],
+            entries: last,
             plan: Plan::default(),
             firewall,
             made: None,
+            version: 0,
             error: None,
             before: BTreeMap::new(),
             now: BTreeMap::new(),
             restored: 0,
             looks: 0,
             is_unread: false,
+            has_ended: false,
         };
-        let guard = Guard(Arc::new(Mutex::new(state)));
+        let guard = Guard(Mutex::new(state));
         guard.configure(config)?;
         Ok(guard)
     }
@@ -74,15 +79,16 @@ impl Guard {
     /// As [`Guard::new`].
     pub fn configure(&self, config: &Config) -> io::Result<()> {
         let state = &mut *self.lock();
-        state.settings = config.guard.clone();
-        state.host = config.guard_host();
+        let (settings, host) = (config.guard.clone(), config.guard_host());
+        state.version += u64::from((&state.settings, &state.host) != (&settings, &host));
+        (state.settings, state.host) = (settings, host);
         if config.guard.mode == GuardMode::Off {
             // What an earlier run has left.
             state.delete();
         }
         if matches!(config.keys.source, config::KeySource::Static { .. }) {
             state.entries = config.guard_entries();
-        } else if state.made.is_none() {
+        } else if state.made.is_none() && state.entries.is_empty() {
             return state.probe();
         }
         state.make()
@@ -98,8 +104,8 @@ impl Guard {
         }
     }
 
-    /// Reads the counters, and creates the rules again if they were deleted or changed: a firewall script may begin
-    /// with `flush ruleset`. To be called every second or so, by a thread that has `CAP_NET_ADMIN`.
+    /// Reads the counters, and creates the rules again if they were deleted or changed: a firewall script may begin with
+    /// `flush ruleset`.
     pub fn look_after(&self) {
         let state = &mut *self.lock();
         state.looks = state.looks.wrapping_add(1);
@@ -131,14 +137,38 @@ impl Guard {
         let _ = state.make();
     }
 
-    /// Tells the log of a gateway that did not start that its rules are there all the same.
+    /// A number that is another one when something else is guarded.
+    pub fn version(&self) -> u64 {
+        self.lock().version
+    }
+
+    /// What the next start is to guard before it has read its file.
+    pub fn to_save(&self) -> Saved {
+        let state = &*self.lock();
+        if !state.settings.mode.makes() || state.has_ended {
+            return Saved::default();
+        }
+        let (host, entries) = (Some(state.host.clone()), state.entries.clone());
+        Saved { host, entries, except: state.settings.except.clone(), ..Saved::default() }
+    }
+
+    /// Tells the log of a gateway that ends with an error that its rules are there all the same.
     pub fn say_that_they_stay(&self) {
-        if let Some((made, _)) = &self.lock().made {
+        if let Some((Table { name, .. }, _)) = &self.lock().made {
             tracing::warn!(
-                table = %made.name,
-                "the gateway did not start; its guard rules stay and drop cleartext packets (to remove them: nft delete table inet {})",
-                made.name
+                table = %name,
+                "the gateway ends with an error; its guard rules stay and drop cleartext packets (to remove them: nft delete table inet {name})"
             );
+        }
+    }
+
+    /// Deletes the rules of an earlier start that had another name.
+    pub fn forget(&self, table: &str) {
+        let state = &mut *self.lock();
+        if table != state.host.table
+            && let Err(error) = state.firewall.delete(table)
+        {
+            tracing::warn!(table, %error, "cannot delete the guard's rules of an earlier start");
         }
     }
 
@@ -146,6 +176,7 @@ impl Guard {
     pub fn end(&self) {
         let state = &mut *self.lock();
         if (state.settings.remove || planted(Fault::GuardRemoved)) && state.settings.mode.makes() {
+            (state.has_ended, state.version) = (true, state.version + 1);
             state.delete();
         }
     }
@@ -163,16 +194,16 @@ impl Guard {
             GuardMode::Auto | GuardMode::Nftables if state.made.is_some() => "on",
             GuardMode::Auto | GuardMode::Nftables => "missing",
         };
-        let ranges = |guarded: &forebay_guard::Guarded| guarded.remote.len() + guarded.wide.len();
         GuardDoc {
             state: is_on.to_owned(),
             error: state.error.clone(),
             table: state.host.table.clone(),
-            ranges: ranges(&state.plan.v4) + ranges(&state.plan.v6),
+            ranges: state.plan.ranges(),
             any_to_any: state.plan.any_to_any,
             forged: packets(FORGED),
             leaked: packets(LEAKED),
             restored: state.restored,
+            ..GuardDoc::default()
         }
     }
 
@@ -204,12 +235,14 @@ impl State {
         match done {
             Ok(content) => {
                 tracing::info!(table = %table.name, rules = table.rules(), "guard rules active");
+                self.version += 1;
                 (self.made, self.error) = (Some((table, content)), None);
                 Ok(())
             }
             Err(error) => {
                 if self.error.is_none() {
                     tracing::warn!(%error, "{}", MISSING);
+                    self.version += 1;
                 }
                 (self.made, self.error) = (None, Some(error.to_string()));
                 if self.settings.mode == GuardMode::Nftables { Err(error) } else { Ok(()) }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use forebay_links::interface::{Blackholes, Interface};
 use forebay_planted::{Fault, planted};
@@ -17,6 +17,10 @@ use forebay_config::{Blackhole, Config, InsideLink};
 
 /// The metric of blackholes: behind every other route.
 const METRIC: u32 = 4_278_198_272;
+/// `ENODEV`.
+const NO_DEVICE: i32 = 19;
+/// Most networks that are looked at in one look: the kernel is asked about each.
+const LOOKED_AT: usize = 1_000;
 
 /// The routing table of the host, as far as a gateway changes it.
 pub trait Routing: Send {
@@ -32,11 +36,27 @@ pub trait Routing: Send {
     /// What the system says.
     fn remove_route(&self, network: IpNet) -> io::Result<()>;
 
+    /// The same, if there is none; others are not replaced.
+    ///
+    /// # Errors
+    /// As [`Routing::add_route`].
+    fn keep_route(&self, network: IpNet) -> io::Result<()> {
+        self.add_route(network)
+    }
+
     /// Adds a route behind all others that discards.
     ///
     /// # Errors
     /// What the system says.
     fn add_blackhole(&self, network: IpNet) -> io::Result<()>;
+
+    /// The same, if there is none.
+    ///
+    /// # Errors
+    /// What the system says; `AlreadyExists` if it is there.
+    fn keep_blackhole(&self, network: IpNet) -> io::Result<()> {
+        self.add_blackhole(network)
+    }
 
     /// Removes such a route.
     ///
@@ -47,28 +67,51 @@ pub trait Routing: Send {
 
 /// The routes of this machine, by rtnetlink.
 pub(super) struct Kernel {
-    interface: Interface,
+    name: String,
+    /// As long as there is one of the name.
+    interface: Mutex<Option<Interface>>,
     blackholes: Blackholes,
 }
 
 impl Kernel {
-    /// Those to the interface with this name, which is there.
+    /// Those to the interface with this name, which need not be there yet.
     pub(super) fn open(interface: &str) -> io::Result<Kernel> {
-        Ok(Kernel { interface: Interface::by_name(interface)?, blackholes: Blackholes::open()? })
+        let (name, interface) = (interface.to_owned(), Mutex::default());
+        Ok(Kernel { name, interface, blackholes: Blackholes::open()? })
+    }
+
+    /// Does something with the interface: with the one that has the name now, if that is another one.
+    fn with(&self, work: impl Fn(&Interface) -> io::Result<()>) -> io::Result<()> {
+        let mut known = self.interface.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(interface) = &*known {
+            match work(interface) {
+                Err(error) if error.raw_os_error() == Some(NO_DEVICE) => *known = None,
+                done => return done,
+            }
+        }
+        work(known.insert(Interface::by_name(&self.name)?))
     }
 }
 
 impl Routing for Kernel {
     fn add_route(&self, network: IpNet) -> io::Result<()> {
-        self.interface.add_route(network.network(), network.prefix_len())
+        self.with(|interface| interface.add_route(network.network(), network.prefix_len()))
+    }
+
+    fn keep_route(&self, network: IpNet) -> io::Result<()> {
+        self.with(|interface| interface.keep_route(network.network(), network.prefix_len()))
     }
 
     fn remove_route(&self, network: IpNet) -> io::Result<()> {
-        self.interface.remove_route(network.network(), network.prefix_len())
+        self.with(|interface| interface.remove_route(network.network(), network.prefix_len()))
     }
 
     fn add_blackhole(&self, network: IpNet) -> io::Result<()> {
         self.blackholes.add(network.network(), network.prefix_len(), METRIC)
+    }
+
+    fn keep_blackhole(&self, network: IpNet) -> io::Result<()> {
+        self.blackholes.keep(network.network(), network.prefix_len(), METRIC)
     }
 
     fn remove_blackhole(&self, network: IpNet) -> io::Result<()> {
@@ -76,10 +119,11 @@ impl Routing for Kernel {
     }
 }
 
-/// The routes that a gateway has made. Its copies are of the same ones.
-#[derive(Clone)]
-pub struct RouteTable(Arc<Mutex<Table>>);
+/// The routes that a gateway has made.
+#[derive(Default)]
+pub struct RouteTable(Mutex<Table>);
 
+#[derive(Default)]
 struct Table {
     /// `None` where routes are the system's.
     routing: Option<Box<dyn Routing>>,
@@ -88,17 +132,66 @@ struct Table {
     networks: BTreeSet<IpNet>,
     /// Discarded behind all other routes: these and more.
     discarded: BTreeSet<IpNet>,
+    /// One more with each change of what is discarded.
+    version: u64,
+    restored: u64,
+    /// Where the last look ended.
+    looked_at: usize,
+    /// What was wrong at the last look, so that it is said once.
+    trouble: Option<String>,
 }
 
 impl RouteTable {
-    /// None yet, of a gateway by `config`; without `routing` they are the system's.
-    pub fn new(config: &Config, routing: Option<Box<dyn Routing>>) -> RouteTable {
-        let blackhole = match &config.inside.link {
+    /// By `config` from now on, with an interface that has no routes yet; without `routing` they are the system's. What is
+    /// discarded stays.
+    pub fn attach(&self, config: &Config, routing: Option<Box<dyn Routing>>) {
+        let table = &mut *self.lock();
+        table.blackhole = match &config.inside.link {
             InsideLink::Tun(tun) => tun.blackhole,
             InsideLink::Xdp { .. } => Blackhole::None,
         };
-        let (networks, discarded) = (BTreeSet::new(), BTreeSet::new());
-        RouteTable(Arc::new(Mutex::new(Table { routing, blackhole, networks, discarded })))
+        table.routing = routing;
+        table.networks.clear();
+    }
+
+    /// Takes over what an earlier start has discarded: [`RouteTable::set`] removes of it what is not to be discarded any more.
+    pub fn adopt(&self, discarded: &[IpNet]) {
+        self.lock().discarded.extend(discarded);
+    }
+
+    /// The interface and the routes to it go.
+    pub fn detach(&self) {
+        self.lock().networks.clear();
+    }
+
+    /// Whether routes are the gateway's.
+    pub fn is_ours(&self) -> bool {
+        self.lock().routing.is_some()
+    }
+
+    /// What is routed to the interface.
+    pub fn networks(&self) -> Vec<IpNet> {
+        self.lock().networks.iter().copied().collect()
+    }
+
+    /// What is discarded behind all other routes.
+    pub fn discarded(&self) -> Vec<IpNet> {
+        self.lock().discarded().collect()
+    }
+
+    /// A number that is another one when something else is discarded.
+    pub fn version(&self) -> u64 {
+        self.lock().version
+    }
+
+    /// How many routes were restored.
+    pub fn restored(&self) -> u64 {
+        self.lock().restored
+    }
+
+    /// Restores routes that another program has deleted.
+    pub fn look_after(&self) {
+        self.lock().look_after();
     }
 
     /// Routes exactly these networks to the interface, discards exactly `discarded` behind all other routes, and removes what
@@ -140,6 +233,7 @@ impl RouteTable {
             let _ = routing.remove_route(network);
         }
         table.discarded.difference(&discarded).for_each(|&network| table.discard_no_more(network));
+        table.version += u64::from(table.discarded != discarded);
         (table.networks, table.discarded) = (networks, discarded);
         refused.map_or(Ok(()), Err)
     }
@@ -149,6 +243,7 @@ impl RouteTable {
         let table = &mut *self.lock();
         if table.blackhole == Blackhole::Remove || planted(Fault::BlackholesRemoved) {
             let discarded = std::mem::take(&mut table.discarded);
+            table.version += 1;
             discarded.into_iter().for_each(|network| table.discard_no_more(network));
         }
     }
@@ -159,11 +254,45 @@ impl RouteTable {
 }
 
 impl Table {
+    fn discarded(&self) -> impl Iterator<Item = IpNet> {
+        let are_made = self.routing.is_some() && self.blackhole != Blackhole::None;
+        self.discarded.iter().copied().filter(move |_| are_made)
+    }
+
+    fn look_after(&mut self) {
+        let Some(routing) = &self.routing else { return };
+        let discards = self.discarded().map(|network| (network, true));
+        let all = discards.chain(self.networks.iter().map(|&network| (network, false)));
+        let (mut restored, mut seen, mut trouble) = (0, 0, None);
+        for (network, discards) in all.skip(self.looked_at).take(LOOKED_AT) {
+            seen += 1;
+            let kept = if discards { routing.keep_blackhole(network) } else { routing.keep_route(network) };
+            match kept {
+                Ok(()) => restored += 1,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => drop(trouble.get_or_insert_with(|| format!("{network}: {error}"))),
+            }
+        }
+        self.looked_at = if seen < LOOKED_AT { 0 } else { self.looked_at + seen };
+        self.restored += restored;
+        if restored > 0 {
+            tracing::warn!(
+                routes = restored,
+                "routes of protected networks were deleted by another program; they are installed again"
+            );
+        }
+        if let Some(trouble) = trouble.as_ref().filter(|_| self.trouble != trouble) {
+            tracing::warn!("cannot restore a route of a protected network: {trouble}");
+        }
+        self.trouble = trouble;
+    }
+
     fn discard_no_more(&self, network: IpNet) {
-        let Some(routing) = self.routing.as_ref().filter(|_| self.blackhole != Blackhole::None) else {
-            return;
-        };
-        if let Err(error) = routing.remove_blackhole(network) {
+        let Some(routing) = &self.routing else { return };
+        // Without a wish for any there is mostly none.
+        if let Err(error) = routing.remove_blackhole(network)
+            && self.blackhole != Blackhole::None
+        {
             tracing::warn!(%network, %error, "cannot delete the blackhole route");
         }
     }

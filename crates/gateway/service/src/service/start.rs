@@ -10,18 +10,16 @@ use forebay_ipsec::{Ipsec, IvRange};
 use forebay_scheduler::Policy;
 use forebay_time::Duration;
 
+use super::caretaker::Caretaker;
 use super::export::{self, KeyExport};
-use super::guard::{self, Guard};
 use super::host::Host;
 use super::links::{inside, mss_clamp, outside, receive_queues};
 use super::machine::Machine;
-use super::mirror::{OnPolicies, SyncLimits, XfrmSync};
+use super::mirror::{SyncLimits, XfrmSync};
 use super::pin::pin;
-use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
-use forebay_config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
+use forebay_config::{Changes, Config, KeySource, MssClamp, Xfrm, deal};
 use forebay_crypto::Direction;
-use forebay_planted::{Fault, planted};
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 use forebay_state::lifetimes;
@@ -33,9 +31,6 @@ use forebay_taps::{Side, Taps, TapsStatus};
 use forebay_worker::Workers;
 use forebay_worker::installed::{self, InstallError, takes_ivs};
 use forebay_worker::{Handle, Outside, OwnSettings, Setup, Steps, Worker};
-
-/// What a failure of the guard is said of.
-const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
 
 /// A running gateway.
 pub struct Service {
@@ -49,8 +44,9 @@ pub struct Service {
     windows: Windows,
     /// The time since the Unix epoch.
     clock: fn() -> std::time::Duration,
-    routes: RouteTable,
-    guard: Guard,
+    caretaker: Caretaker,
+    /// Whether the caretaker is this gateway's, and not its process's.
+    is_owner: bool,
     xfrm_sync: Option<XfrmSync>,
     /// The workers and what keeps their numbers, where the host has no threads for them.
     steps: Vec<Steps>,
@@ -117,19 +113,29 @@ impl Service {
         seed: u64,
         unix_time: fn() -> std::time::Duration,
     ) -> Result<Service, StartError> {
-        check(&config)?;
-        let store = match &config.keys.state {
-            Some(directory) => IvStore::on(directory, host.files()),
-            None => IvStore::of_user().map_err(StartError::Ivs)?,
+        // Before there is anything that it is to guard.
+        let caretaker = Caretaker::open(&config, host, None)?;
+        let state = || {
+            check(&config)?;
+            let store = match &config.keys.state {
+                Some(directory) => IvStore::on(directory, host.files()),
+                None => IvStore::of_user().map_err(StartError::Ivs)?,
+            };
+            let claim = claim(&store).map_err(StartError::Ivs)?;
+            Ok((store, claim, caretaker.clone()))
         };
-        let claim = claim(&store).map_err(StartError::Ivs)?;
-        Service::start_with(host, config, processors, clock, seed, unix_time, (store, claim))
+        let start = state()
+            .and_then(|state| Service::start_with(host, config, processors, clock, seed, unix_time, state));
+        let service = start.inspect_err(|_| caretaker.say_that_they_stay())?;
+        Ok(Service { is_owner: true, ..service })
     }
 
-    /// The same with the records in a directory that is claimed already, as a gateway of a pair does while it stands by.
+    /// The same in a process that looks after its host already, and has claimed the directory of records, as a gateway of a
+    /// pair does while it stands by.
     ///
     /// # Errors
     /// As [`Service::start`].
+    // Long because every part of a gateway needs those before it.
     pub fn start_with(
         host: &dyn Host,
         config: Config,
@@ -137,27 +143,11 @@ impl Service {
         clock: Clock,
         seed: u64,
         unix_time: fn() -> std::time::Duration,
-        (store, claim): (IvStore, Lock),
+        (store, claim, caretaker): (IvStore, Lock, Caretaker),
     ) -> Result<Service, StartError> {
         check(&config)?;
-        // Before there is anything that it is to guard.
-        let guard = Guard::new(&config, host.firewall()).map_err(link_error(GUARD))?;
-        let rules = guard.clone();
-        Service::start_guarded(host, config, processors, clock, seed, unix_time, (store, claim, guard))
-            .inspect_err(|_| rules.say_that_they_stay())
-    }
-
-    /// Starts it behind its guard, whose rules stay whatever happens here.
-    // Long because every part of a gateway needs those before it.
-    fn start_guarded(
-        host: &dyn Host,
-        config: Config,
-        processors: Vec<Vec<ProcessorSetup>>,
-        clock: Clock,
-        seed: u64,
-        unix_time: fn() -> std::time::Duration,
-        (store, claim, guard): (IvStore, Lock, Guard),
-    ) -> Result<Service, StartError> {
+        caretaker.attach(&config, host)?;
+        caretaker.configure(&config)?;
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
@@ -195,8 +185,7 @@ impl Service {
             let checked = other.check(&config.sas, &changes);
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
-        let routes = RouteTable::new(&config, host.routing(&config).map_err(link_error("routes"))?);
-        route(&routes, &config)?;
+        caretaker.route(&config)?;
         retire(&store, &config);
         let exported = Arc::new(KeyExport::default());
         export(&config, &exported)?;
@@ -210,8 +199,8 @@ impl Service {
             reserver,
             windows,
             clock: unix_time,
-            routes,
-            guard,
+            caretaker,
+            is_owner: false,
             xfrm_sync: None,
             steps: vec![],
             keepers,
@@ -262,10 +251,10 @@ impl Service {
         }
         if let KeySource::Xfrm(options) = &config.keys.source {
             let most = SyncLimits { sas: config.limits.sas, policies: config.limits.policies };
-            let routes = route_setter(&config, &self.routes, &self.guard);
+            let on_policies = self.caretaker.on_policies(&config);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
             let windows = self.windows.clone();
-            let started = XfrmSync::start(options, workers, unix_time, routes, exported, most, windows);
+            let started = XfrmSync::start(options, workers, unix_time, on_policies, exported, most, windows);
             self.xfrm_sync = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
         Ok(())
@@ -302,9 +291,9 @@ impl Service {
         &self.workers
     }
 
-    /// The rules of the host.
-    pub fn guard(&self) -> &Guard {
-        &self.guard
+    /// What looks after the host.
+    pub fn caretaker(&self) -> &Caretaker {
+        &self.caretaker
     }
 
     /// The status of the captures.
@@ -378,8 +367,8 @@ impl Service {
         if changes.taps || self.taps.have_failed() {
             self.taps.change(self.config.taps.as_ref());
         }
-        self.guard.configure(&self.config).map_err(link_error(GUARD))?;
-        route(&self.routes, &self.config)?;
+        self.caretaker.configure(&self.config)?;
+        self.caretaker.route(&self.config)?;
         export(&self.config, &self.exported)?;
         Ok(changes)
     }
@@ -401,6 +390,8 @@ impl Service {
     /// What the follower of the kernel's SAs or the first loop that failed ended with.
     pub fn stop(mut self) -> io::Result<()> {
         let followed = self.xfrm_sync.take().map_or(Ok(()), XfrmSync::stop);
+        // With the loops the interface goes.
+        self.caretaker.detach();
         let followed = followed
             .map_err(|error| io::Error::new(error.kind(), format!("XFRM synchronization stopped: {error}")));
         // The others first, so that nothing is received behind what is taken back.
@@ -426,10 +417,9 @@ impl Service {
         // All of them, whatever one says.
         let ended: io::Result<()> = ended.collect::<Vec<_>>().into_iter().collect();
         let ended = followed.and(ended);
-        // With the loops the interface is gone; what one failed with is no reason to let packets out in the clear.
-        if ended.is_ok() {
-            self.routes.end();
-            self.guard.end();
+        // What a loop failed with is no reason to let packets out in the clear.
+        if ended.is_ok() && self.is_owner {
+            self.caretaker.end();
         }
         ended
     }
@@ -592,44 +582,4 @@ fn pending_spi(config: &Config) -> PendingSpiLimits {
         KeySource::Xfrm(_) => PendingSpiLimits { packets: 256, wait: Duration::from_millis(2_000) },
         KeySource::Static { .. } => PendingSpiLimits::NONE,
     }
-}
-
-/// Routes to the interface what the file says, or what its policies protect.
-fn route(routes: &RouteTable, config: &Config) -> Result<(), StartError> {
-    // What the kernel's policies protect is not known yet, or known already.
-    if let (KeySource::Xfrm(_), InsideLink::Tun(Tun { routes: Routes::Auto, .. })) =
-        (&config.keys.source, &config.inside.link)
-    {
-        return Ok(());
-    }
-    let refused = |(network, error)| link_error(format!("route to {network}"))(error);
-    let discarded = if planted(Fault::DiscardsServedOnly) { config.routes() } else { config.discarded() };
-    routes.set(config.routes(), discarded, true).map_err(refused)
-}
-
-/// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us, and guards
-/// them.
-fn route_setter(config: &Config, routes: &RouteTable, guard: &Guard) -> OnPolicies {
-    let guard = guard.clone();
-    let is_ours = matches!(&config.inside.link, InsideLink::Tun(Tun { routes: Routes::Auto, .. }));
-    let routes = is_ours.then(|| routes.clone());
-    Box::new(move |policies, are_all| {
-        // Rules that an earlier run has left guard more than the first few policies do.
-        if are_all {
-            guard.set(guard::entries(policies.iter()));
-        }
-        let Some(routes) = &routes else { return };
-        // What was to be protected and cannot be is dropped by the engine, where it would leave in the clear otherwise.
-        let protects = |policy: &&forebay_xfrm::Policy| {
-            use forebay_xfrm::PolicyAction::{Protect, Refused};
-            let wants = matches!(&policy.action, Protect(_))
-                || matches!(&policy.action, Refused(refused) if !refused.bypasses);
-            policy.way == forebay_xfrm::Way::Out && wants
-        };
-        let networks = policies.iter().filter(protects).flat_map(|policy| prefixes(&policy.remote_ts));
-        let networks: Vec<_> = networks.collect();
-        if let Err((network, error)) = routes.set(networks.clone(), networks, false) {
-            tracing::warn!(%network, %error, "cannot add the route to a network that a policy protects");
-        }
-    })
 }

@@ -1,0 +1,249 @@
+//! What looks after the host from the first moment of a gateway's process to the last, whatever its role: the guard's rules, and
+//! the routes to what is protected with the blackholes behind them.
+//!
+//! A data plane comes and goes, alone or as its pair or cluster decides; what keeps packets from passing in the clear must not
+//! go with it. So it belongs to the process, and a thread of its own compares it with what the kernel has, because a start or
+//! a reload may take seconds.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use forebay_config::{Config, InsideLink, KeySource, Routes, Tun, prefixes};
+use forebay_guard::Saved;
+use forebay_planted::{Fault, planted};
+use forebay_privileges as privileges;
+use ipnet::IpNet;
+
+use super::guard::{self, Guard};
+use super::host::Host;
+use super::mirror::OnPolicies;
+use super::routes::RouteTable;
+use super::saved::SavedRules;
+use super::start_error::{StartError, link_error};
+use crate::control::GuardDoc;
+
+/// What a failure of the guard is said of.
+const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
+/// Between two looks: what another program deletes is back within a second.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Looks between two times that rules are saved.
+const SAVE_EVERY: u32 = 10;
+
+/// The caretaker of a host. Its copies are the same one.
+#[derive(Clone)]
+pub struct Caretaker {
+    care: Arc<Care>,
+    /// Its end is that of the thread.
+    _thread: Arc<Mutex<Option<Sender<()>>>>,
+}
+
+struct Care {
+    guard: Guard,
+    routes: RouteTable,
+    saving: Mutex<Option<Saving>>,
+}
+
+/// Where rules are saved, and which were last.
+struct Saving {
+    to: SavedRules,
+    /// Versions of the rules and of the routes.
+    saved: Option<(u64, u64)>,
+    looks: u32,
+    has_failed: bool,
+}
+
+impl Caretaker {
+    /// Closes the host as `config` says and looks after it from now on: on a host with threads by one of its own, on
+    /// others where [`Caretaker::look_after`] is called. What is guarded is saved in `to`, and where the kernel's policies decide
+    /// about it, that of the last time is guarded until they are known.
+    ///
+    /// # Errors
+    /// If the rules cannot be made and the file insists, or the routes cannot be opened.
+    pub fn open(config: &Config, host: &dyn Host, to: Option<SavedRules>) -> Result<Caretaker, StartError> {
+        let last = to.as_ref().and_then(|to| to.read().ok().flatten()).unwrap_or_default();
+        let guard = Guard::new(config, host.firewall(), last.entries).map_err(link_error(GUARD))?;
+        last.host.iter().for_each(|last| guard.forget(&last.table));
+        let saving = to.map(|to| Saving { to, saved: None, looks: 0, has_failed: false });
+        let care = Care { guard, routes: RouteTable::default(), saving: Mutex::new(saving) };
+        let caretaker = Caretaker { care: Arc::new(care), _thread: Arc::default() };
+        let discarded = caretaker.attach(config, host).and_then(|()| {
+            caretaker.care.routes.adopt(&last.discarded);
+            let discarded = if comes_from_kernel(config) { last.discarded } else { discarded(config) };
+            caretaker.set(vec![], discarded, true)
+        });
+        // The rules stay, whatever happens here.
+        discarded.inspect_err(|_| caretaker.say_that_they_stay())?;
+        caretaker.care.save(true);
+        if host.has_threads() && caretaker.has_work(config) {
+            caretaker.start().map_err(StartError::System)?;
+        }
+        Ok(caretaker)
+    }
+
+    /// Whether there is anything to look after, now or behind a reload.
+    fn has_work(&self, config: &Config) -> bool {
+        config.guard.mode.makes() || self.care.routes.is_ours()
+    }
+
+    fn start(&self) -> io::Result<()> {
+        let (awake, asleep) = channel();
+        let care = self.care.clone();
+        std::thread::Builder::new().name("forebay-host".to_owned()).spawn(move || {
+            privileges::keep_net_admin();
+            care.look_until(&asleep);
+        })?;
+        *self._thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(awake);
+        Ok(())
+    }
+
+    /// A data plane by `config` begins: the routes to its interface are that one's.
+    ///
+    /// # Errors
+    /// If the routes cannot be opened.
+    pub fn attach(&self, config: &Config, host: &dyn Host) -> Result<(), StartError> {
+        let routing = host.routing(config).map_err(link_error("routes"))?;
+        self.care.routes.attach(config, routing);
+        Ok(())
+    }
+
+    /// Goes by another version of the file; routes to the interface are left to [`Caretaker::route`].
+    ///
+    /// # Errors
+    /// As [`Caretaker::open`].
+    pub fn configure(&self, config: &Config) -> Result<(), StartError> {
+        self.care.guard.configure(config).map_err(link_error(GUARD))?;
+        if !comes_from_kernel(config) {
+            self.set(self.care.routes.networks(), discarded(config), false)?;
+        }
+        self.care.save(true);
+        Ok(())
+    }
+
+    /// Routes to the interface of a data plane what the file says, or what its policies protect.
+    ///
+    /// # Errors
+    /// If a network cannot be routed.
+    pub fn route(&self, config: &Config) -> Result<(), StartError> {
+        // What the kernel's policies protect is not known yet, or known already.
+        if comes_from_kernel(config) {
+            return Ok(());
+        }
+        self.set(config.routes(), discarded(config), true)
+    }
+
+    fn set(&self, networks: Vec<IpNet>, discarded: Vec<IpNet>, again: bool) -> Result<(), StartError> {
+        let refused = |(network, error)| link_error(format!("route to {network}"))(error);
+        self.care.routes.set(networks, discarded, again).map_err(refused)
+    }
+
+    /// What guards the networks that the kernel's policies protect, and routes them to the interface if the file leaves that
+    /// to us.
+    pub fn on_policies(&self, config: &Config) -> OnPolicies {
+        let (care, is_ours) = (self.care.clone(), comes_from_kernel(config));
+        Box::new(move |policies, are_all| {
+            // Rules that an earlier run has left guard more than the first few policies do.
+            if are_all {
+                care.guard.set(guard::entries(policies.iter()));
+            }
+            if !is_ours {
+                return;
+            }
+            // What was to be protected and cannot be is dropped by the engine, where it would leave in the clear otherwise.
+            let protects = |policy: &&forebay_xfrm::Policy| {
+                use forebay_xfrm::PolicyAction::{Protect, Refused};
+                let wants = matches!(&policy.action, Protect(_))
+                    || matches!(&policy.action, Refused(refused) if !refused.bypasses);
+                policy.way == forebay_xfrm::Way::Out && wants
+            };
+            let networks = policies.iter().filter(protects).flat_map(|policy| prefixes(&policy.remote_ts));
+            let networks: Vec<_> = networks.collect();
+            // Those of the last time are discarded until all policies are known.
+            let kept = if are_all { vec![] } else { care.routes.discarded() };
+            let discarded = networks.iter().copied().chain(kept).collect();
+            if let Err((network, error)) = care.routes.set(networks, discarded, false) {
+                tracing::warn!(%network, %error, "cannot add the route to a network that a policy protects");
+            }
+        })
+    }
+
+    /// Puts right what another program has deleted or changed. To be called every second or so, by a thread that has
+    /// `CAP_NET_ADMIN`; on a host with threads one does.
+    pub fn look_after(&self) {
+        self.care.look_after();
+    }
+
+    /// The data plane ends, and the interface with the routes to it goes.
+    pub(super) fn detach(&self) {
+        self.care.routes.detach();
+    }
+
+    /// Tells the log of a gateway that ends with an error that its rules are there all the same.
+    pub fn say_that_they_stay(&self) {
+        self.care.guard.say_that_they_stay();
+    }
+
+    /// The gateway ends as it should: deletes what the file says is not to stay.
+    pub fn end(&self) {
+        self.care.routes.end();
+        self.care.guard.end();
+        self.care.save(true);
+    }
+
+    /// The status of rules and routes.
+    pub fn document(&self) -> GuardDoc {
+        GuardDoc {
+            blackholes: self.care.routes.discarded().len(),
+            routes_restored: self.care.routes.restored(),
+            ..self.care.guard.document()
+        }
+    }
+}
+
+/// Whether the kernel's policies say what is routed.
+fn comes_from_kernel(config: &Config) -> bool {
+    let has_auto = matches!(&config.inside.link, InsideLink::Tun(Tun { routes: Routes::Auto, .. }));
+    has_auto && matches!(config.keys.source, KeySource::Xfrm(_))
+}
+
+fn discarded(config: &Config) -> Vec<IpNet> {
+    if planted(Fault::DiscardsServedOnly) { config.routes() } else { config.discarded() }
+}
+
+impl Care {
+    /// Looks after the host until there is nobody to do it for.
+    fn look_until(&self, asleep: &Receiver<()>) {
+        while asleep.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            self.look_after();
+        }
+    }
+
+    fn look_after(&self) {
+        self.guard.look_after();
+        self.routes.look_after();
+        self.save(false);
+    }
+
+    /// Saves what is guarded and discarded, if it is not saved; not `at_once` where that was done a moment ago.
+    fn save(&self, at_once: bool) {
+        let mut saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(saving) = &mut *saving else { return };
+        saving.looks = saving.looks.saturating_add(1);
+        let versions = (self.guard.version(), self.routes.version());
+        if saving.saved == Some(versions) || !at_once && saving.looks < SAVE_EVERY {
+            return;
+        }
+        saving.looks = 0;
+        let saved = Saved { discarded: self.routes.discarded(), ..self.guard.to_save() };
+        match saving.to.write(saved) {
+            Ok(()) => (saving.saved, saving.has_failed) = (Some(versions), false),
+            Err(error) => {
+                if !std::mem::replace(&mut saving.has_failed, true) {
+                    let path = saving.to.path().display();
+                    tracing::warn!(%path, %error, "cannot save the guard's rules: after a boot, or with a configuration file that has errors, the host is open until the gateway has started");
+                }
+            }
+        }
+    }
+}

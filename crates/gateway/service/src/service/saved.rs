@@ -1,0 +1,195 @@
+//! The rules of the last start, by which a host is closed before the gateway's file is read: at boot, before the network comes
+//! up, and at every start, because the file may have errors.
+//!
+//! They are kept by the name of the gateway's file and not where that says: it cannot be read then.
+
+use std::fmt::{self, Display, Formatter};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use forebay_guard::{Plan, Saved};
+use forebay_state::{Files, IvStore, System};
+
+use super::host::{self, Firewall};
+use super::routes::{self, Routing};
+use forebay_config::SYSTEM_DIRECTORY;
+
+/// Longest text of saved rules.
+const LONGEST: u64 = 256 << 20;
+
+/// Where the rules of a gateway are saved.
+#[derive(Clone, Debug)]
+pub struct SavedRules {
+    /// The gateway's file.
+    file: PathBuf,
+    path: PathBuf,
+}
+
+/// What was done by saved rules.
+#[derive(Debug)]
+pub enum Closed {
+    /// They are installed.
+    Rules {
+        /// The table, where there are rules, and how many ranges of addresses it guards.
+        table: Option<(String, usize)>,
+        /// Networks that are discarded.
+        discarded: usize,
+    },
+    /// None have been saved.
+    Nothing,
+    /// They could not be read or installed.
+    Failed {
+        /// Where they are saved.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+impl SavedRules {
+    /// Those of the gateway with this configuration file: in `$FOREBAY_STATE`, for root else in /var/lib/forebay, for others in
+    /// the user's directory for state.
+    pub fn of(file: &Path) -> SavedRules {
+        let given = std::env::var_os("FOREBAY_STATE").filter(|value| !value.is_empty());
+        let is_root = rustix::process::geteuid().is_root();
+        let directory = match given {
+            None if is_root => SYSTEM_DIRECTORY.into(),
+            None => {
+                IvStore::of_user().map_or_else(|_| SYSTEM_DIRECTORY.into(), |store| store.directory().into())
+            }
+            Some(given) => PathBuf::from(given),
+        };
+        SavedRules::within(&directory, file)
+    }
+
+    fn within(directory: &Path, file: &Path) -> SavedRules {
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let name = file.to_string_lossy();
+        let name = name.trim_start_matches('/').replace('%', "%25").replace('/', "%2F");
+        SavedRules { path: directory.join(format!("guard-{name}.rules")), file }
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Closes the host of this machine by them.
+    pub fn install(&self) -> Closed {
+        let installed = self.read().and_then(|saved| match saved {
+            Some(saved) => install(&saved),
+            None => Ok(Closed::Nothing),
+        });
+        installed.unwrap_or_else(|error| Closed::Failed { path: self.path.clone(), error })
+    }
+
+    /// Reads them, if there are any.
+    ///
+    /// # Errors
+    /// If they cannot be read, or are not what was written.
+    pub fn read(&self) -> io::Result<Option<Saved>> {
+        let bytes = match System.read(&self.path, LONGEST) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read?,
+        };
+        let invalid = |error: String| io::Error::new(io::ErrorKind::InvalidData, error);
+        let text = String::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
+        text.parse().map(Some).map_err(|error: forebay_guard::SavedError| invalid(error.to_string()))
+    }
+
+    /// Saves them durably; nothing is nothing to save.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn write(&self, saved: Saved) -> io::Result<()> {
+        let directory = self.path.parent().unwrap_or_else(|| Path::new("."));
+        if saved.host.is_none() && saved.discarded.is_empty() {
+            return match System.remove(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed.and_then(|()| System.sync_directory(directory)),
+            };
+        }
+        let text = Saved { file: self.file.display().to_string(), ..saved }.to_string();
+        System.make_directory(directory)?;
+        let new = self.path.with_extension("new");
+        let mut writing = System.create(&new)?;
+        writing.write(text.as_bytes())?;
+        writing.sync()?;
+        System.rename(&new, &self.path)?;
+        System.sync_directory(directory)
+    }
+}
+
+/// Closes the host of this machine.
+fn install(saved: &Saved) -> io::Result<Closed> {
+    let table = saved.host.as_ref().map(|host| {
+        let plan = Plan::of(&saved.entries, &saved.except);
+        let made = host::Kernel::default().replace(&host.table(&plan));
+        made.map(|_| (host.table.clone(), plan.ranges()))
+    });
+    // As many as possible, whatever one of them fails with.
+    let blackholes = routes::Kernel::open("")?;
+    let made: Vec<_> = saved.discarded.iter().map(|&network| blackholes.add_blackhole(network)).collect();
+    let table = table.transpose()?;
+    made.into_iter().collect::<io::Result<()>>()?;
+    Ok(Closed::Rules { table, discarded: saved.discarded.len() })
+}
+
+impl Display for Closed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Closed::Rules { table, discarded } => {
+                f.write_str("the rules that the last start with this configuration file saved are installed: ")?;
+                if let Some((table, ranges)) = table {
+                    write!(f, "table inet {table} drops cleartext packets of {ranges} address ranges; ")?;
+                }
+                write!(f, "{discarded} networks have blackhole routes")
+            }
+            Closed::Nothing => f.write_str(
+                "no start with this configuration file has saved rules yet: nothing keeps cleartext packets from and to \
+                 protected networks from passing this host, unless other rules of the host do",
+            ),
+            Closed::Failed { path, error } => write!(
+                f,
+                "the rules that the last start with this configuration file saved cannot be installed ({}: {error}): rules \
+                 that the kernel has stay, and nothing else keeps cleartext packets from passing this host",
+                path.display()
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_kept_by_the_name_of_their_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let [one, other] = ["/etc/a/b.toml", "/etc/a%2Fb.toml"].map(|file| {
+            let rules = SavedRules::within(&directory.path().join("state"), Path::new(file));
+            assert!(rules.read().unwrap().is_none());
+            rules
+        });
+        let saved = Saved { discarded: vec!["10.2.0.0/16".parse().unwrap()], ..Saved::default() };
+        one.write(saved.clone()).unwrap();
+        let read = one.read().unwrap().unwrap();
+        assert_eq!((read.file.as_str(), &read.discarded), ("/etc/a/b.toml", &saved.discarded));
+        assert!(other.read().unwrap().is_none());
+        // Nothing to save leaves nothing.
+        for _ in 0..2 {
+            one.write(Saved::default()).unwrap();
+            assert!(one.read().unwrap().is_none());
+        }
+        assert_eq!(std::fs::read_dir(directory.path().join("state")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn damaged_rules_are_said_to_be_damaged() {
+        let directory = tempfile::tempdir().unwrap();
+        let rules = SavedRules::within(directory.path(), Path::new("/etc/a.toml"));
+        std::fs::write(rules.path(), "forebay-guard 1\ntable forebay_a\n").unwrap();
+        let said = rules.install().to_string();
+        assert!(said.contains("cannot be installed") && said.contains("line 2: expected `end`"), "{said}");
+    }
+}
