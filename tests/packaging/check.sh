@@ -91,13 +91,17 @@ chmod 600 "$work"/keys/*
 
 if has systemd-analyze 'the unit'; then
     # With a program that is here in the place of one that is not.
-    sed "s|/usr/bin/forebay|$forebay|" packaging/forebay.service >"$work/forebay.service"
-    said=$(systemd-analyze verify --man=no "$work/forebay.service" 2>&1 | grep -F forebay || true)
-    [ -z "$said" ] || fail "$said"
-    if systemd-analyze --help | grep -q -- --offline; then
-        systemd-analyze security --offline=true --threshold=30 "$work/forebay.service" >"$work/exposure" ||
-            fail "$(tail -1 "$work/exposure")"
-        LC_ALL=C sed -n 's/.*\(Overall exposure level.*: [0-9.]*\).*/packaging: \1/p' "$work/exposure" | sed 's/[^ -~]//g'
-    fi
+    for unit in forebay-guard.service forebay.service; do
+        sed "s|/usr/bin/forebay|$forebay|" "packaging/$unit" >"$work/$unit"
+    done
+    for unit in "$work"/*.service; do
+        said=$(systemd-analyze verify --man=no "$unit" 2>&1 | grep -F forebay || true)
+        [ -z "$said" ] || fail "$said"
+        if systemd-analyze --help | grep -q -- --offline; then
+            systemd-analyze security --offline=true --threshold=30 "$unit" >"$work/exposure" ||
+                fail "$(tail -1 "$work/exposure")"
+            LC_ALL=C sed -n 's/.*\(Overall exposure level.*: [0-9.]*\).*/packaging: \1/p' "$work/exposure" | sed 's/[^ -~]//g'
+        fi
+    done
 fi
 echo "packaging: ok"

@@ -145,14 +145,14 @@ def checks(vm, deb):
     uid = vm.sh("id -u forebay").strip()
     seen = threads(vm, pid)
     for thread in seen:
-        kept = 1 << 12 if thread["Name"] == "forebay" else 0
+        kept = 1 << 12 if thread["Name"] in ("forebay", "forebay-host") else 0
         expect(thread["Uid"] == uid and thread["NoNewPrivs"] == "1", thread)
         expect(int(thread["CapPrm"], 16) == int(thread["CapEff"], 16) == kept, thread)
     expect("forebay-watchdog" in [thread["Name"] for thread in seen][1:] or any(t["Name"].startswith("forebay-watch") for t in seen), seen)
     expect("10.2.0.0/24" in vm.sh("ip route show dev forebay0"), "no route")
     expect(vm.sh("stat -c '%a %U' /run/forebay /var/lib/forebay /run/forebay/control.sock").split()
            == ["711", "forebay", "700", "forebay", "600", "forebay"], vm.sh("ls -la /run/forebay /var/lib/forebay"))
-    print(f"unit: runs as user forebay, {len(seen)} threads, CAP_NET_ADMIN in the first only")
+    print(f"unit: runs as user forebay, {len(seen)} threads, CAP_NET_ADMIN in the first and in the caretaker of the host")
 
     unit.configure("10.2.0.0/24", "10.3.0.0/24")
     vm.sh("systemctl reload forebay", seconds=60)
@@ -180,6 +180,16 @@ def checks(vm, deb):
 
     vm.sh("systemctl stop forebay", seconds=60)
     expect(unit.show("Result") == "success" and "forebay0" not in vm.sh("ip link"), unit.journal())
+    # As after a boot, by the unit of before the network and by a start that fails.
+    holes = "ip route show type blackhole"
+    vm.sh("ip route flush type blackhole; systemctl start forebay-guard", seconds=60)
+    expect("10.2.0.0/24" in vm.sh(holes) and "10.3.0.0/24" in vm.sh(holes), vm.sh("journalctl --no-pager -u forebay-guard"))
+    vm.sh("systemctl stop forebay-guard; ip route flush type blackhole; echo 'nonsense = 1' >>/etc/forebay/gateway.toml")
+    status, _ = vm.sh("systemctl start forebay", check=False, seconds=60)
+    expect(status != 0 and "10.2.0.0/24" in vm.sh(holes), unit.journal())
+    vm.sh("systemctl stop forebay")
+    print("unit: the host is closed before the network comes up, and by a start with a broken file")
+
     exposure = vm.sh("systemd-analyze security forebay --no-pager | tail -1", seconds=60).strip()
     print("unit:", exposure.encode("ascii", "ignore").decode().strip())
     print(unit.journal())
