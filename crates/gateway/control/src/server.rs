@@ -1,4 +1,7 @@
 //! Answering over a Unix socket, and metrics over HTTP, each connection in a thread of its own.
+//!
+//! A client has a deadline for a whole request and for taking the answer. Where all places are taken, a client that asks nothing gives
+//! way to one that comes.
 
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,11 +10,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration as StdDuration;
+use std::time::{Duration as StdDuration, Instant};
 
+use forebay_admission::{Place, Places, Source, Within};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use super::{REQUEST_MAX, Request, Response, metrics};
@@ -20,8 +24,11 @@ use forebay_privileges as privileges;
 
 /// Longest silence of a client before its connection is closed.
 const IDLE: StdDuration = StdDuration::from_secs(60);
-/// Longest time that writing may take no byte.
-const STUCK: StdDuration = StdDuration::from_secs(5);
+/// Longest time in which a request comes, and in which an answer is taken.
+const REQUEST: StdDuration = StdDuration::from_secs(5);
+const TAKEN: StdDuration = StdDuration::from_secs(20);
+/// How long figures are given again: what they cost the loops that move packets does not grow with those who ask.
+const FRESH: StdDuration = StdDuration::from_secs(1);
 /// Longest head of an HTTP request, in bytes.
 const HTTP_MAX: u64 = 8_192;
 
@@ -49,9 +56,15 @@ impl Server {
         let listener = bind(control)?;
         let path = control.socket.clone();
         listener.set_nonblocking(true)?;
-        let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
-        let serve = move |stream| converse(stream, &*answer);
-        let mut server = Server::start("forebay-control", limit, listener, accept, serve)?;
+        let accept = |listener: &UnixListener| {
+            let (stream, _) = listener.accept()?;
+            Ok((Source::of_user(&stream)?, stream))
+        };
+        let serve = move |stream, place: &Place| converse(stream, place, &*answer);
+        // The system's own user, and the gateway's.
+        let expected = [0, rustix::process::geteuid().as_raw()].map(Source::User);
+        let places = Places::new(limit, expected);
+        let mut server = Server::start("forebay-control", places, listener, accept, serve)?;
         server.path = Some(path);
         Ok(server)
     }
@@ -64,9 +77,13 @@ impl Server {
         let listener = TcpListener::bind(settings.listen)?;
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
-        let serve = move |stream| scrape(stream, &*answer);
-        let mut server = Server::start("forebay-metrics", limit, listener, accept, serve)?;
+        let accept = |listener: &TcpListener| {
+            let (stream, address) = listener.accept()?;
+            Ok((Source::from(address.ip()), stream))
+        };
+        let figures = Figures { answer, last: Mutex::default() };
+        let serve = move |stream, place: &Place| scrape(stream, place, &figures);
+        let mut server = Server::start("forebay-metrics", Places::new(limit, []), listener, accept, serve)?;
         server.address = Some(address);
         Ok(server)
     }
@@ -76,17 +93,17 @@ impl Server {
         self.address
     }
 
-    fn start<L: AsFd + Send + 'static, S: Send + 'static>(
+    fn start<L: AsFd + Send + 'static, S: AsFd + Send + 'static>(
         name: &str,
-        limit: usize,
+        places: Places,
         listener: L,
-        accept: fn(&L) -> io::Result<S>,
-        serve: impl Fn(S) -> io::Result<()> + Send + Sync + 'static,
+        accept: fn(&L) -> io::Result<(Source, S)>,
+        serve: impl Fn(S, &Place) -> io::Result<()> + Send + Sync + 'static,
     ) -> io::Result<Server> {
         let end = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (ended, rung) = (end.clone(), bell.clone());
-        let (serve, open) = (Arc::new(serve), Arc::new(AtomicUsize::new(0)));
+        let serve = Arc::new(serve);
         let run = move || {
             // Also for the threads that it starts.
             privileges::give_up();
@@ -95,8 +112,11 @@ impl Server {
                     [listener.as_fd(), rung.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
                 // A signal that comes in between is no matter.
                 let _ = poll(&mut both, None);
-                let stream = match accept(&listener) {
-                    Ok(stream) => stream,
+                let taken = accept(&listener)
+                    .and_then(|(source, stream)| Ok((places.take(source, &stream)?, stream)));
+                let (place, stream) = match taken {
+                    Ok((Some(place), stream)) => (place, stream),
+                    Ok((None, _)) => continue,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                     Err(_) => {
                         // No descriptors left, or the like: others may close theirs meanwhile.
@@ -104,15 +124,10 @@ impl Server {
                         continue;
                     }
                 };
-                let guard = Open::new(&open);
-                if guard.count > limit {
-                    continue;
-                }
                 let serve = serve.clone();
                 // A client that has gone, or a thread that cannot be started, affects only that client.
                 let _ = thread::Builder::new().spawn(move || {
-                    let _open = guard;
-                    let _ = serve(stream);
+                    let _ = serve(stream, &place);
                 });
             }
         };
@@ -131,24 +146,6 @@ impl Drop for Server {
         if let Some(path) = &self.path {
             let _ = fs::remove_file(path);
         }
-    }
-}
-
-/// A connection that counts while it is open.
-struct Open {
-    open: Arc<AtomicUsize>,
-    count: usize,
-}
-
-impl Open {
-    fn new(open: &Arc<AtomicUsize>) -> Open {
-        Open { open: open.clone(), count: 1 + open.fetch_add(1, Ordering::AcqRel) }
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -194,13 +191,18 @@ fn gid_of(name: &str, groups: &str) -> Option<u32> {
 }
 
 /// Answers line by line until the client has nothing more to ask.
-fn converse(stream: UnixStream, answer: &Answer) -> io::Result<()> {
-    stream.set_read_timeout(Some(IDLE))?;
-    stream.set_write_timeout(Some(STUCK))?;
-    let mut reader = BufReader::new(stream);
+fn converse(stream: UnixStream, place: &Place, answer: &Answer) -> io::Result<()> {
+    // Of accepted sockets some systems make nonblocking ones.
+    stream.set_nonblocking(false)?;
+    let mut reader = BufReader::new(Within::new(stream, IDLE));
     let mut line = Vec::new();
     loop {
         line.clear();
+        reader.get_mut().again(IDLE);
+        if reader.fill_buf()?.is_empty() {
+            return Ok(());
+        }
+        reader.get_mut().again(REQUEST);
         (&mut reader).take(REQUEST_MAX as u64).read_until(b'\n', &mut line)?;
         let whole = line.last() == Some(&b'\n');
         if !whole && line.len() < REQUEST_MAX {
@@ -208,11 +210,12 @@ fn converse(stream: UnixStream, answer: &Answer) -> io::Result<()> {
         }
         let response = match serde_json::from_slice(&line) {
             _ if !whole => Response::error(format!("the request is longer than {REQUEST_MAX} bytes")),
-            Ok(request) => answer(request),
+            Ok(request) => place.busy(|| answer(request)),
             Err(error) => Response::error(format!("cannot parse the request: {error}")),
         };
         let mut text = serde_json::to_vec(&response)?;
         text.push(b'\n');
+        reader.get_mut().again(TAKEN);
         reader.get_mut().write_all(&text)?;
         if !whole {
             return Ok(());
@@ -220,11 +223,32 @@ fn converse(stream: UnixStream, answer: &Answer) -> io::Result<()> {
     }
 }
 
+/// What metrics are made of.
+struct Figures {
+    answer: Arc<Answer>,
+    /// The last text, and when it was made.
+    last: Mutex<Option<(Instant, String)>>,
+}
+
+impl Figures {
+    /// The metrics as they were within the last second; those who ask at once have the same.
+    #[allow(clippy::disallowed_methods)] // the age of an answer
+    fn text(&self) -> Option<String> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, text)) = last.as_ref().filter(|(made, _)| made.elapsed() < FRESH) {
+            return Some(text.clone());
+        }
+        let Response::Status(status) = (self.answer)(Request::Status) else { return None };
+        let text = metrics::text(&status);
+        *last = Some((Instant::now(), text.clone()));
+        Some(text)
+    }
+}
+
 /// Answers one HTTP request, and closes.
-fn scrape(stream: TcpStream, answer: &Answer) -> io::Result<()> {
-    stream.set_read_timeout(Some(STUCK))?;
-    stream.set_write_timeout(Some(STUCK))?;
-    let mut reader = BufReader::new(stream);
+fn scrape(stream: TcpStream, place: &Place, figures: &Figures) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    let mut reader = BufReader::new(Within::new(stream, REQUEST));
     let mut head = (&mut reader).take(HTTP_MAX);
     let mut first = String::new();
     head.read_line(&mut first)?;
@@ -236,9 +260,9 @@ fn scrape(stream: TcpStream, answer: &Answer) -> io::Result<()> {
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let path = path.split('?').next().unwrap_or_default();
     let (status, kind, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics") => match answer(Request::Status) {
-            Response::Status(status) => ("200 OK", metrics::CONTENT_TYPE, metrics::text(&status)),
-            _ => ("503 Service Unavailable", "text/plain", "the gateway does not respond\n".to_owned()),
+        ("GET" | "HEAD", "/metrics") => match place.busy(|| figures.text()) {
+            Some(text) => ("200 OK", metrics::CONTENT_TYPE, text),
+            None => ("503 Service Unavailable", "text/plain", "the gateway does not respond\n".to_owned()),
         },
         ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "see /metrics\n".to_owned()),
         _ => ("405 Method Not Allowed", "text/plain", "GET /metrics\n".to_owned()),
@@ -246,6 +270,7 @@ fn scrape(stream: TcpStream, answer: &Answer) -> io::Result<()> {
     let length = body.len();
     let body = if method == "HEAD" { "" } else { &body };
     let stream = reader.get_mut();
+    stream.again(TAKEN);
     write!(
         stream,
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"

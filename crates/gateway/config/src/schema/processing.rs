@@ -372,7 +372,7 @@ pub const LIMITS: Part = once(
             "control_connections",
             Whole(Unit::None, 1, 1_024),
             Is("16"),
-            "maximum number of connections to the control socket, and likewise to the metrics",
+            "maximum number of connections to the control socket, and likewise to the metrics; beyond it an idle one is closed",
             "4",
         ),
     ],
