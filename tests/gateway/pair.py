@@ -211,6 +211,31 @@ while True:
         if word == "end":
             break
 """
+# Keeps an address and port busy with connections from 50 addresses that say a byte now and then, until a line comes in: how many there were.
+STRANGERS = """
+import select, socket, sys, time
+print("ready", flush=True)
+address, all_, made = (sys.argv[1], int(sys.argv[2])), [None] * 200, 0
+while not select.select([sys.stdin], [], [], 0.02)[0]:
+    for n, one in enumerate(all_):
+        try:
+            if one is None:
+                all_[n] = one = socket.socket()
+                one.setblocking(False)
+                one.bind((f"10.1.9.{n % 50 + 1}", 0))
+                made += 1
+                one.connect(address)
+            elif n % 4:
+                one.send(bytes([255]))
+            elif not one.recv(1):
+                raise OSError
+        except BlockingIOError:
+            pass
+        except OSError:
+            one.close()
+            all_[n] = None
+print(made, flush=True)
+"""
 # Sends packets of a file again; those of IPv4 as if from elsewhere.
 AGAIN = """
 import socket, struct, sys
@@ -611,6 +636,30 @@ def upgrade(traffic):
           f"(active), about {max(lost, 0)} of {2 * round(RATE * took)} datagrams lost", flush=True)
 
 
+def strangers():
+    """Connections that say little, from many addresses, keep the gateways of a pair from nothing, and fill no log."""
+    settle()
+    for n in range(50):
+        ip("host-a", "addr", "add", f"10.1.9.{n + 1}/16", "dev", "eth0")
+    flood = Talker("host-a", STRANGERS, "10.9.0.1", 7411)
+    time.sleep(1)
+    took = []
+    for cut in (lambda: [ip("gw-0", "link", "set", f"p{n}", "down") for n in range(2)], lambda: kill("1")):
+        cut()
+        time.sleep(1)
+        began = time.monotonic()
+        for n in range(2):
+            ip("gw-0", "link", "set", f"p{n}", "up")
+        if lab.pid_of("1") is None:
+            start("1")
+        settle()
+        took.append(time.monotonic() - began)
+    said = lab.log("0").count("10.1.9.")
+    print(f"pair: {flood.end().strip()} connections of strangers: the gateways agreed again within {max(took):.2f} s of a cut link and of a "
+          f"start; {said} lines about them in the log", flush=True)
+    assert 0 < said < 10, lab.log("0")[-4000:]
+
+
 def both_are_looked_after():
     """Rules and routes that another program deletes are back within about a second, on the gateway that stands by as well."""
     one = settle()
@@ -712,6 +761,7 @@ def main():
         replaced_keys(traffic)
         broken_file(traffic)
         both_are_looked_after()
+        strangers()
         upgrade(traffic)
     sent, said = traffic.end()
     judged = judge.ask("end")

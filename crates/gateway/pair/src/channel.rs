@@ -10,6 +10,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use forebay_admission::Within;
 use snow::StatelessTransportState;
 
 use super::key::Key;
@@ -20,8 +21,8 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 const PROLOGUE: &[u8] = b"forebay pair v1";
 /// The longest Noise message.
 const FRAME_MAX: usize = 65_535;
-/// How long a peer may take for its part of the handshake.
-const HANDSHAKE: Duration = Duration::from_secs(2);
+/// How long a peer may take for the handshake and its first message.
+const HANDSHAKE: Duration = Duration::from_secs(3);
 
 /// Why there is no connection.
 #[derive(Debug)]
@@ -74,6 +75,8 @@ pub struct Sender {
 /// The receiving half.
 pub struct Receiver {
     stream: TcpStream,
+    /// The same until the first message has come.
+    handshake: Option<Within<TcpStream>>,
     noise: Arc<StatelessTransportState>,
     nonce: u64,
     frame: Vec<u8>,
@@ -95,15 +98,14 @@ pub enum Side {
 /// # Errors
 /// See [`ChannelError`].
 pub fn open(
-    mut stream: TcpStream,
+    stream: TcpStream,
     side: Side,
     key: &Key,
     own: &Hello,
     timeout: Duration,
 ) -> Result<(Sender, Receiver), ChannelError> {
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(HANDSHAKE))?;
-    stream.set_write_timeout(Some(HANDSHAKE))?;
+    let mut handshake = Within::new(stream.try_clone()?, HANDSHAKE);
     let params = PATTERN.parse().map_err(|_| ChannelError::Malformed)?;
     let builder =
         snow::Builder::new(params).psk(0, key.bytes()).and_then(|builder| builder.prologue(PROLOGUE));
@@ -121,16 +123,16 @@ pub fn open(
     for writes in turns {
         if writes {
             let len = noise.write_message(&encode(own), &mut frame).map_err(|_| ChannelError::Malformed)?;
-            write_frame(&mut stream, &frame[..len])?;
+            write_frame(&mut handshake, &frame[..len])?;
             continue;
         }
-        let len = read_frame(&mut stream, &mut frame)?;
+        let len = read_frame(&mut handshake, &mut frame)?;
         if len == 0 {
             return Err(ChannelError::Refused);
         }
         let Ok(len) = noise.read_message(&frame[..len], &mut plain) else {
             // In words that anybody can read: the peer's log is to say what is wrong.
-            let _ = write_frame(&mut stream, &[]);
+            let _ = write_frame(&mut handshake, &[]);
             return Err(ChannelError::Key);
         };
         peer = Some(decode::<Hello>(&plain[..len]).ok_or(ChannelError::Malformed)?);
@@ -139,7 +141,8 @@ pub fn open(
     own.check(&peer.ok_or(ChannelError::Malformed)?).map_err(ChannelError::Mismatch)?;
     stream.set_write_timeout(Some(timeout))?;
     let sender = Sender { stream: stream.try_clone()?, noise: noise.clone(), nonce: 0, frame };
-    let receiver = Receiver { stream, noise, nonce: 0, frame: vec![0; FRAME_MAX], plain };
+    let handshake = Some(handshake);
+    let receiver = Receiver { stream, handshake, noise, nonce: 0, frame: vec![0; FRAME_MAX], plain };
     Ok((sender, receiver))
 }
 
@@ -171,15 +174,18 @@ impl Sender {
 }
 
 impl Receiver {
-    /// The next message. The first has to come soon; then silence is for the caller to judge.
+    /// The next message. The first has to come within the time of the handshake; then silence is for the caller to judge.
     ///
     /// # Errors
     /// If the connection is closed, or the peer's message is none.
     pub fn receive(&mut self) -> Result<Message, ChannelError> {
-        let len = read_frame(&mut self.stream, &mut self.frame)?;
+        let len = match &mut self.handshake {
+            Some(handshake) => read_frame(handshake, &mut self.frame)?,
+            None => read_frame(&mut self.stream, &mut self.frame)?,
+        };
         let opened = self.noise.read_message(self.nonce, &self.frame[..len], &mut self.plain);
         let len = opened.map_err(|_| ChannelError::Malformed)?;
-        if self.nonce == 0 {
+        if self.handshake.take().is_some() {
             self.stream.set_read_timeout(None)?;
         }
         self.nonce += 1;
@@ -187,7 +193,7 @@ impl Receiver {
     }
 }
 
-fn write_frame(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
+fn write_frame(stream: &mut impl Write, message: &[u8]) -> io::Result<()> {
     let len = u16::try_from(message.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mut bytes = Vec::with_capacity(2 + message.len());
     bytes.extend(len.to_be_bytes());
@@ -195,7 +201,7 @@ fn write_frame(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
     stream.write_all(&bytes)
 }
 
-fn read_frame(stream: &mut TcpStream, frame: &mut [u8]) -> io::Result<usize> {
+fn read_frame(stream: &mut impl Read, frame: &mut [u8]) -> io::Result<usize> {
     let mut len = [0; 2];
     stream.read_exact(&mut len)?;
     let len = usize::from(u16::from_be_bytes(len));

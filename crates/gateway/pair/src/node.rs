@@ -13,15 +13,16 @@ mod links;
 mod notes;
 mod stepper;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use forebay_admission::Limiter;
 use forebay_privileges as privileges;
 use forebay_state::{IvStore, IvStoreError, Lock, Record, Territory};
 
@@ -206,6 +207,10 @@ struct State {
     beaten: Duration,
     /// Errors of connections that were logged, and when.
     said: BTreeMap<String, Duration>,
+    /// Addresses that the peer has come from.
+    known: BTreeSet<IpAddr>,
+    /// How often something is said of strangers.
+    strangers: Limiter,
 }
 
 /// What the threads share.
@@ -354,6 +359,8 @@ impl Pair {
                 last: None,
                 beaten: Duration::ZERO,
                 said: BTreeMap::new(),
+                known: BTreeSet::new(),
+                strangers: Limiter::every(forebay_time::Duration::from_millis(60_000), 5),
             }),
             store,
             memory,

@@ -1,11 +1,13 @@
 //! Connections: gateway 0 listens, gateway 1 connects; both read.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use forebay_admission::{Place, Places};
 use forebay_privileges as privileges;
+use forebay_time::Time;
 
 use super::notes::Work;
 use super::{Link, Shared, Speaker, lock, rest, spawn};
@@ -16,15 +18,15 @@ use crate::message::Message;
 
 /// Between two attempts to connect; after a refusal, which does not pass by itself, the second.
 const AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
-/// Connections at a time, those included that are not made yet.
+/// Connections at a time that are not made yet.
 const MOST: usize = 16;
 /// How long the same error is not logged again.
 const SAID_FOR: Duration = Duration::from_secs(60);
 
-/// Accepts connections at an address.
+/// Accepts connections at an address. Strangers that say nothing, or not what a peer says, keep nobody out.
 pub(super) fn listen(shared: &Arc<Shared>, key: &Arc<Key>, listener: TcpListener) -> std::io::Result<()> {
     let (shared, key) = (shared.clone(), key.clone());
-    let open = Arc::new(AtomicUsize::new(0));
+    let places = Places::new(MOST, []);
     // So that the thread sees the end.
     listener.set_nonblocking(true)?;
     spawn("forebay-pair-link", move || {
@@ -34,16 +36,13 @@ pub(super) fn listen(shared: &Arc<Shared>, key: &Arc<Key>, listener: TcpListener
                 rest(super::TICK);
                 continue;
             };
-            if open.fetch_add(1, Ordering::Relaxed) >= MOST || stream.set_nonblocking(false).is_err() {
-                open.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let (shared, key, open) = (shared.clone(), key.clone(), open.clone());
+            let place = places.take(address.ip().into(), &stream);
+            let (Ok(Some(place)), Ok(())) = (place, stream.set_nonblocking(false)) else { continue };
+            let (shared, key) = (shared.clone(), key.clone());
             // Without a thread the connection is closed, and the peer tries again.
             let _ = spawn("forebay-pair-link", move || {
-                let ended = shared.talk(stream, &key, address, Side::Responder);
-                shared.complain(address, &ended);
-                open.fetch_sub(1, Ordering::Relaxed);
+                let ended = shared.talk(stream, &key, address, Side::Responder, Some(place));
+                shared.complain(address, Side::Responder, &ended);
             });
         }
     })
@@ -57,10 +56,10 @@ pub(super) fn dial(shared: &Arc<Shared>, key: &Arc<Key>, address: SocketAddr) ->
         while !shared.ended.load(Ordering::Relaxed) {
             let stream = TcpStream::connect_timeout(&address, shared.settings.silence);
             let ended = match stream {
-                Ok(stream) => shared.talk(stream, &key, address, Side::Initiator),
+                Ok(stream) => shared.talk(stream, &key, address, Side::Initiator, None),
                 Err(error) => ChannelError::Io(error),
             };
-            shared.complain(address, &ended);
+            shared.complain(address, Side::Initiator, &ended);
             rest(AGAIN[usize::from(!matches!(ended, ChannelError::Io(_)))]);
         }
     })
@@ -68,7 +67,14 @@ pub(super) fn dial(shared: &Arc<Shared>, key: &Arc<Key>, address: SocketAddr) ->
 
 impl Shared {
     /// Makes a connection of a stream and reads what comes until it ends; why it did.
-    fn talk(&self, stream: TcpStream, key: &Key, address: SocketAddr, side: Side) -> ChannelError {
+    fn talk(
+        &self,
+        stream: TcpStream,
+        key: &Key,
+        address: SocketAddr,
+        side: Side,
+        place: Option<Place>,
+    ) -> ChannelError {
         let opened = open(stream, side, key, &self.hello, self.settings.silence);
         let (mut sender, mut receiver) = match opened {
             Ok(opened) => opened,
@@ -83,6 +89,11 @@ impl Shared {
             Ok(message) => message,
             Err(error) => return error,
         };
+        // It is the peer: from where it comes no stranger keeps it out.
+        if let Some(place) = place {
+            lock(&self.state).known.insert(address.ip());
+            place.settle();
+        }
         let sender = Arc::new(Mutex::new(sender));
         let link = self.connected(sender.clone());
         tracing::info!(%address, "connected to the peer");
@@ -160,8 +171,8 @@ impl Shared {
         Some(())
     }
 
-    /// Logs why a connection ended or was not made, each reason seldom.
-    fn complain(&self, address: SocketAddr, error: &ChannelError) {
+    /// Logs why a connection ended or was not made: each reason seldom, and those of strangers together seldom.
+    fn complain(&self, address: SocketAddr, side: Side, error: &ChannelError) {
         if self.ended.load(Ordering::Relaxed) {
             return;
         }
@@ -169,13 +180,20 @@ impl Shared {
         let (text, now) = (format!("{}: {error}", address.ip()), (self.clock)());
         let mut state = lock(&self.state);
         state.said.retain(|_, at| now.saturating_sub(*at) < SAID_FOR);
-        if state.said.insert(text, now).is_some() {
+        if state.said.contains_key(&text) {
             return;
         }
+        let mut unsaid = 0;
+        if side == Side::Responder && !state.known.contains(&address.ip()) {
+            let now = Time::ZERO + forebay_time::Duration::from_millis(now.as_millis() as u64);
+            let Some(others) = state.strangers.admit(now) else { return };
+            unsaid = others;
+        }
+        state.said.insert(text, now);
         drop(state);
         match error {
-            ChannelError::Io(error) => tracing::info!(%address, "no connection to the peer: {error}"),
-            refused => tracing::error!(%address, "refused the connection to the peer: {refused}"),
+            ChannelError::Io(error) => tracing::info!(%address, unsaid, "no connection to the peer: {error}"),
+            refused => tracing::error!(%address, unsaid, "refused the connection to the peer: {refused}"),
         }
     }
 }

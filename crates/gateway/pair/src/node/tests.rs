@@ -108,6 +108,35 @@ fn of_two_that_were_active_alone_one_starts_again_with_the_records_of_the_other(
 }
 
 #[test]
+fn connections_that_say_little_keep_the_peer_from_nothing() {
+    use std::io::Write;
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let zero = start(directory.path(), 0, port);
+    let end = Arc::new(AtomicBool::new(false));
+    let ended = end.clone();
+    // More than there are places for, each with a byte of a long frame now and then; those that are closed come again.
+    let strangers = std::thread::spawn(move || {
+        let connect = || std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut all: Vec<_> = (0..24).map(|_| connect()).collect();
+        while !ended.load(Ordering::Relaxed) {
+            for stream in &mut all {
+                if stream.write_all(&[0xff]).is_err() {
+                    *stream = connect();
+                }
+            }
+            rest(Duration::from_millis(50));
+        }
+    });
+    rest(Duration::from_millis(300));
+    let one = start(directory.path(), 1, port);
+    wait_until("they are connected", || zero.status().links == 1 && one.status().links == 1);
+    end.store(true, Ordering::Relaxed);
+    strangers.join().unwrap();
+    wait_until("they agree", || zero.verdict() == Verdict::Active && one.verdict() == Verdict::Standby);
+}
+
+#[test]
 fn a_state_directory_of_the_other_gateway_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     drop(start(directory.path(), 1, 9));
