@@ -45,7 +45,7 @@ elif os.environ.get("CLUSTER_INSIDE") != "1":
         sys.exit(0)
     forebay = os.path.realpath(sys.argv[1])
     os.execvpe(words[0], [*words, sys.executable, __file__, forebay, *sys.argv[2:]],
-               {**os.environ, "CLUSTER_INSIDE": "1", "FOREBAY": forebay, "LAB": "/run/lab"})
+               {**os.environ, "CLUSTER_INSIDE": "1", "FOREBAY": forebay, "LAB": "/run/lab", "FOREBAY_STATE": "/run/lab/saved"})
 
 sys.path.insert(0, os.path.dirname(__file__))
 import flows  # noqa: E402
@@ -622,6 +622,8 @@ def main():
         lab.start(letter, wait=False)
     served = world.settle()
     print("cluster: shares " + ", ".join(f"gw-{letter} {len(shares)}" for letter, shares in served.items()), flush=True)
+    back = max(lab.looked_after(letter) for letter in world.all)
+    print(f"cluster: rules and routes that were deleted are back within {back:.2f} s on each gateway", flush=True)
     world.traffic()
     world.flows_since(time.monotonic())
     draw = random.Random(arguments.seed)

@@ -248,6 +248,31 @@ def file_of(letter):
         return file.read()
 
 
+def looked_after(letter):
+    """Has another program delete a gateway's rules and routes: they are back, with a line of log each. The longest that
+    it took."""
+    space, took = f"gw-{letter}", []
+    nft = lambda *words: subprocess.run(inside(space, "nft", *words), capture_output=True, text=True, check=False)
+    guard = ask(letter, "status")["guard"]
+    assert guard["state"] == "on" and guard["blackholes"] > 0, guard
+    rules = lambda: [line for line in nft("list", "table", "inet", "forebay_fb0").stdout.splitlines() if "packets" not in line]
+    holes = lambda: [line for line in ip(space, "route").splitlines() if "blackhole" in line]
+    wanted = (rules(), holes())
+    assert wanted[0] and len(wanted[1]) == guard["blackholes"], wanted
+    for what in (["flush", "ruleset"], ["flush", "set", "inet", "forebay_fb0", "remote4"], None):
+        lines, began = log(letter).count("installed again"), time.monotonic()
+        if what:
+            assert nft(*what).returncode == 0, what
+        else:
+            ip(space, "route", "flush", "type", "blackhole")
+        wait_until(lambda: (rules(), holes()) == wanted, f"rules and routes of gateway {letter} after {what}")
+        took.append(time.monotonic() - began)
+        wait_until(lambda: log(letter).count("installed again") == lines + 1, "a line in the log")
+    now = ask(letter, "status")["guard"]
+    assert now["restored"] == guard["restored"] + 2 and now["routes_restored"] >= guard["routes_restored"] + len(wanted[1]), now
+    return max(took)
+
+
 def no_offloads(namespace, interface):
     """Has an interface carry packets as they are on a wire: with checksums, none of them a train."""
     text = """
