@@ -133,7 +133,7 @@ fn answer(
         }
         let mut status = match (&shown, &others) {
             (Some(Shown { config, workers, taps }), _) => {
-                let Some(snapshots) = workers.ask(Snapshot::take) else {
+                let Some(snapshots) = Snapshot::gather(workers) else {
                     return Response::error("the gateway has stopped");
                 };
                 let mut status = Snapshot::status(snapshots, config, &file, VERSION, start);

@@ -1,12 +1,13 @@
-//! From the workers to the status document, in two steps: what each has is copied between two rounds of its loop, and
-//! put into words elsewhere.
+//! From the workers to the status document, in two steps: what each has is copied between two rounds of its loop, SAs and
+//! policies in portions so that packets wait for no long list, and put into words elsewhere.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use forebay_crypto::{Direction, SessionId, Suite};
 use forebay_engine::ProcessorStats;
 use forebay_ipsec::{
-    Action, DropCounts, Limits, Mode, PathMtuCounters, Policy, Protocol, SaConfig, SaCounters,
+    Action, DropCounts, Lifetime, Limits, Mode, PathMtuCounters, Policy, Protocol, SaConfig, SaCounters, Spi,
 };
 use forebay_links::RxDrops;
 use forebay_processors::CORE;
@@ -17,8 +18,11 @@ use super::{
     CostDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc,
     StatusDoc, TapsDoc,
 };
-use crate::service::{Port, PortCounts, Worker, WorkerCounts};
+use crate::service::{Port, PortCounts, Worker, WorkerCounts, Workers};
 use forebay_config::Config;
+
+/// SAs or policies that are copied at a time: some tens of microseconds.
+const PORTION: usize = 256;
 
 /// What a worker has at one moment.
 #[derive(Debug)]
@@ -51,7 +55,15 @@ struct Link {
 struct Sa {
     session: SessionId,
     direction: Direction,
-    config: SaConfig,
+    name: String,
+    spi: Spi,
+    protocol: Protocol,
+    mode: Mode,
+    suite: Suite,
+    /// This side's address, and the peer's.
+    ends: (IpAddr, IpAddr),
+    lifetime: Lifetime,
+    cpu: Option<u32>,
     counters: SaCounters,
     mtu: Option<u16>,
     unsure: u64,
@@ -69,8 +81,36 @@ struct Processor {
 }
 
 impl Snapshot {
-    /// Copies what is counted.
-    pub fn take(worker: &mut Worker) -> Snapshot {
+    /// What all workers have; `None` if one has ended. SAs and policies are those of about this moment.
+    pub fn gather(workers: &Workers) -> Option<Vec<Snapshot>> {
+        let mut all = workers.ask(Snapshot::counts)?;
+        // All workers have the same SAs and policies.
+        let first = all.first_mut()?;
+        loop {
+            let from = first.sas.last().map_or(0, |sa| sa.session.0 + 1);
+            let sas = workers.first(move |worker| some_sas(worker, from))?;
+            let is_last = sas.len() < PORTION;
+            first.sas.extend(sas);
+            if is_last {
+                break;
+            }
+        }
+        for direction in [Direction::Seal, Direction::Open] {
+            for portion in 0.. {
+                let policies =
+                    workers.first(move |worker| some_policies(worker, direction, portion * PORTION))?;
+                let is_last = policies.len() < PORTION;
+                first.policies.extend(policies);
+                if is_last {
+                    break;
+                }
+            }
+        }
+        Some(all)
+    }
+
+    /// Copies what is counted, but for SAs and policies.
+    fn counts(worker: &mut Worker) -> Snapshot {
         let waiting = worker.waiting();
         let link = |(place, port): (usize, std::sync::MutexGuard<'_, Port>)| Link {
             name: port.name.clone(),
@@ -81,25 +121,13 @@ impl Snapshot {
         let links = worker.ports().enumerate().map(link).collect();
         let counts = worker.counts().clone();
         let places = worker.processors().to_vec();
-        let is_first = worker.index() == 0;
         let engine = worker.engine();
         let sad = engine.sad();
-        let sa = |(session, direction, config, counters): (SessionId, Direction, &SaConfig, &SaCounters)| {
-            let (mtu, unsure) = (sad.path_mtu(session), sad.unsure(session));
-            Sa { session, direction, config: config.clone(), counters: *counters, mtu, unsure }
-        };
-        // All workers have the same.
-        let all: Vec<_> = sad.iter().collect();
         // One SA of each suite stands for all: costs are learnt by suite.
         let mut suites: BTreeMap<Suite, SessionId> = BTreeMap::new();
-        for (session, _, config, _) in &all {
-            suites.entry(config.suite).or_insert(*session);
+        for (session, _, config, _) in sad.iter() {
+            suites.entry(config.suite).or_insert(session);
         }
-        let sas: Vec<Sa> = if is_first { all.into_iter().map(sa).collect() } else { vec![] };
-        let policies = [Direction::Seal, Direction::Open];
-        let policies =
-            policies.into_iter().flat_map(|direction| sad.policies(direction)).map(|(_, policy)| policy);
-        let policies = policies.collect();
         let (path_mtus, moves_limited) = (sad.path_mtu_counters(), sad.moves_limited());
         drop(sad);
         let processor = |(at, stats): (usize, &ProcessorStats)| {
@@ -115,8 +143,8 @@ impl Snapshot {
         let processors = engine.processors().enumerate().map(processor).collect();
         Snapshot {
             now: engine.clock().now(),
-            sas,
-            policies,
+            sas: vec![],
+            policies: vec![],
             processors,
             links,
             drops: engine.drops(),
@@ -144,10 +172,9 @@ impl Snapshot {
         if no_link > 0 {
             drops.insert("out_no_link".to_owned(), no_link);
         }
-        // All know all SAs and policies.
         let first = all.first();
         let names: BTreeMap<u32, &str> =
-            first.iter().flat_map(|one| &one.sas).map(|sa| (sa.session.0, sa.config.name.as_str())).collect();
+            first.iter().flat_map(|one| &one.sas).map(|sa| (sa.session.0, sa.name.as_str())).collect();
         let policies = first.iter().flat_map(|one| &one.policies).map(|one| policy(one, &names)).collect();
         let processors = all.iter().enumerate().flat_map(|(engine, one)| {
             let processors = one.processors.iter();
@@ -200,6 +227,33 @@ impl Snapshot {
     }
 }
 
+/// SAs from this number on, in the order of their numbers.
+fn some_sas(worker: &mut Worker, from: u32) -> Vec<Sa> {
+    let sad = worker.engine().sad();
+    let sa = |(session, direction, config, counters): (SessionId, Direction, &SaConfig, &SaCounters)| Sa {
+        session,
+        direction,
+        name: config.name.clone(),
+        spi: config.spi,
+        protocol: config.protocol,
+        mode: config.mode,
+        suite: config.suite,
+        ends: (config.local, config.remote),
+        lifetime: config.lifetime,
+        cpu: config.cpu,
+        counters: *counters,
+        mtu: sad.path_mtu(session),
+        unsure: sad.unsure(session),
+    };
+    sad.iter().filter(|(session, ..)| session.0 >= from).take(PORTION).map(sa).collect()
+}
+
+/// Policies of a direction behind so many others.
+fn some_policies(worker: &mut Worker, direction: Direction, behind: usize) -> Vec<Policy> {
+    let sad = worker.engine().sad();
+    sad.policies(direction).map(|(_, policy)| policy).skip(behind).take(PORTION).collect()
+}
+
 /// The SAs, in the order of their numbers.
 fn sas(all: &[Snapshot]) -> Vec<SaDoc> {
     all.first().into_iter().flat_map(|one| &one.sas).map(sa).collect()
@@ -210,24 +264,23 @@ fn word(direction: Direction) -> String {
 }
 
 fn sa(one: &Sa) -> SaDoc {
-    let config = &one.config;
     SaDoc {
-        name: config.name.clone(),
-        spi: config.spi.to_string(),
+        name: one.name.clone(),
+        spi: one.spi.to_string(),
         direction: word(one.direction),
-        protocol: (if config.protocol == Protocol::Esp { "esp" } else { "ah" }).to_owned(),
-        mode: (if config.mode == Mode::Tunnel { "tunnel" } else { "transport" }).to_owned(),
-        proposal: config.suite.to_string(),
-        local: config.local.to_string(),
-        remote: config.remote.to_string(),
+        protocol: (if one.protocol == Protocol::Esp { "esp" } else { "ah" }).to_owned(),
+        mode: (if one.mode == Mode::Tunnel { "tunnel" } else { "transport" }).to_owned(),
+        proposal: one.suite.to_string(),
+        local: one.ends.0.to_string(),
+        remote: one.ends.1.to_string(),
         packets: one.counters.packets,
         bytes: one.counters.bytes,
         auth_failures: one.counters.auth_failures,
         replays: one.counters.replays,
         unsure: one.unsure,
         mtu: one.mtu,
-        lifetime: LifetimeDoc { soft: limits(&config.lifetime.soft), hard: limits(&config.lifetime.hard) },
-        cpu: config.cpu,
+        lifetime: LifetimeDoc { soft: limits(&one.lifetime.soft), hard: limits(&one.lifetime.hard) },
+        cpu: one.cpu,
     }
 }
 
