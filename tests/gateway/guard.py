@@ -284,6 +284,20 @@ def exceptions():
         forge(source, destination, 50, kind)
         time.sleep(1)
         assert told()["forged"] == before, f"{kind} from {source} to {destination}"
+    # Of a peer whose outer address is guarded they pass; without it they do not. The rules are tried on another host.
+    printed = subprocess.run([FOREBAY, "check", "--config", f"{LAB}/a.toml", "--print-rules"], capture_output=True, text=True, check=True)
+    assert nft("-f", "-", namespace="host-a", text=printed.stdout).returncode == 0, printed.stdout
+    for source, destination, peers in [("10.2.0.10", "10.1.0.10", "peers4"), ("2001:db8:2::10", "2001:db8:1::10", "peers6")]:
+        dropped = []
+        for is_peer in (False, True):
+            if is_peer:
+                assert nft("add", "element", "inet", "forebay_fb0", peers, "{", source, "}", namespace="host-a").returncode == 0
+            subprocess.run(program("gw-a", FORGE, "lan", mac("host-a", "eth0"), source, destination, 50, "later"), check=True)
+            time.sleep(0.3)
+            told_of = nft("-j", "list", "counter", "inet", "forebay_fb0", "forged", namespace="host-a").stdout
+            dropped.append(next(one["counter"]["packets"] for one in json.loads(told_of)["nftables"] if "counter" in one))
+        assert dropped[1] == dropped[0] >= 50, f"{peers}: {dropped}"
+    nft("delete", "table", "inet", "forebay_fb0", namespace="host-a")
     print("guard: DHCP that would be forwarded and fragments of others are dropped, IPv4 and IPv6")
 
 

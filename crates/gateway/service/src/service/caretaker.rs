@@ -36,7 +36,8 @@ const SAVE_EVERY: u32 = 10;
 pub struct Caretaker {
     care: Arc<Care>,
     /// Its end is that of the thread.
-    _thread: Arc<Mutex<Option<Sender<()>>>>,
+    thread: Arc<Mutex<Option<Sender<()>>>>,
+    has_threads: bool,
 }
 
 struct Care {
@@ -67,7 +68,8 @@ impl Caretaker {
         last.host.iter().for_each(|last| guard.forget(&last.table));
         let saving = to.map(|to| Saving { to, saved: None, looks: 0, has_failed: false });
         let care = Care { guard, routes: RouteTable::default(), saving: Mutex::new(saving) };
-        let caretaker = Caretaker { care: Arc::new(care), _thread: Arc::default() };
+        let has_threads = host.has_threads();
+        let caretaker = Caretaker { care: Arc::new(care), thread: Arc::default(), has_threads };
         let discarded = caretaker.attach(config, host).and_then(|()| {
             caretaker.care.routes.adopt(&last.discarded);
             let discarded = if comes_from_kernel(config) { last.discarded } else { discarded(config) };
@@ -76,25 +78,24 @@ impl Caretaker {
         // The rules stay, whatever happens here.
         discarded.inspect_err(|_| caretaker.say_that_they_stay())?;
         caretaker.care.save(true);
-        if host.has_threads() && caretaker.has_work(config) {
-            caretaker.start().map_err(StartError::System)?;
-        }
+        caretaker.start(config).map_err(StartError::System)?;
         Ok(caretaker)
     }
 
-    /// Whether there is anything to look after, now or behind a reload.
-    fn has_work(&self, config: &Config) -> bool {
-        config.guard.mode.makes() || self.care.routes.is_ours()
-    }
-
-    fn start(&self) -> io::Result<()> {
+    /// Starts the thread, if there is anything to look after and none does.
+    fn start(&self, config: &Config) -> io::Result<()> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_work = config.guard.mode.makes() || self.care.routes.is_ours();
+        if !self.has_threads || !has_work || thread.is_some() {
+            return Ok(());
+        }
         let (awake, asleep) = channel();
         let care = self.care.clone();
         std::thread::Builder::new().name("forebay-host".to_owned()).spawn(move || {
             privileges::keep_net_admin();
             care.look_until(&asleep);
         })?;
-        *self._thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(awake);
+        *thread = Some(awake);
         Ok(())
     }
 
@@ -118,7 +119,7 @@ impl Caretaker {
             self.set(self.care.routes.networks(), discarded(config), false)?;
         }
         self.care.save(true);
-        Ok(())
+        self.start(config).map_err(StartError::System)
     }
 
     /// Routes to the interface of a data plane what the file says, or what its policies protect.
