@@ -17,6 +17,7 @@ const NEW_TABLE: u16 = SUBSYSTEM;
 const DELETE_TABLE: u16 = SUBSYSTEM | 2;
 const NEW_CHAIN: u16 = SUBSYSTEM | 3;
 const NEW_RULE: u16 = SUBSYSTEM | 6;
+const DELETE_RULE: u16 = SUBSYSTEM | 8;
 const NEW_ELEMENTS: u16 = SUBSYSTEM | 12;
 const DELETE_ELEMENTS: u16 = SUBSYSTEM | 14;
 const GET_GENERATION: u16 = SUBSYSTEM | 16;
@@ -87,9 +88,18 @@ impl Messages {
 
     /// Puts a table in the place of what has its name.
     pub fn replace(&mut self, table: &Table) {
-        self.message(NEW_TABLE, CREATE, |message| message.text(TABLE, &table.name));
-        self.message(DELETE_TABLE, 0, |message| message.text(TABLE, &table.name));
-        self.message(NEW_TABLE, CREATE, |message| message.text(TABLE, &table.name));
+        self.delete(&table.name);
+        self.renew(table);
+    }
+
+    /// Has the table of the name have these sets and rules: in its chains, if they are there. Chains and sets that are there and
+    /// not in `table` stay.
+    pub fn renew(&mut self, table: &Table) {
+        self.message(NEW_TABLE, CREATE, |message| {
+            message.text(TABLE, &table.name);
+            const FLAGS: u16 = 2;
+            message.number(FLAGS, 0);
+        });
         for counter in &table.counters {
             self.message(NEW_OBJECT, CREATE, |message| {
                 message.text(TABLE, &table.name);
@@ -100,10 +110,19 @@ impl Messages {
         }
         for set in &table.sets {
             self.set(&table.name, set);
+            // All of them.
+            self.message(DELETE_ELEMENTS, 0, |message| {
+                message.text(TABLE, &table.name);
+                message.text(2, set.name);
+            });
             self.add(&table.name, set, &set.ranges);
         }
         table.chains.iter().for_each(|chain| self.chain(&table.name, chain));
         for chain in &table.chains {
+            self.message(DELETE_RULE, 0, |message| {
+                message.text(TABLE, &table.name);
+                message.text(2, chain.name);
+            });
             chain.rules.iter().for_each(|rule| self.rule(&table.name, chain.name, rule));
         }
     }

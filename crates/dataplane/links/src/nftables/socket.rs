@@ -31,7 +31,15 @@ pub struct Nftables {
     socket: OwnedFd,
     sequence: u32,
     /// The content of a table that was read last, and the generation of all rules in which it was.
-    seen: Option<(u32, String, Option<u64>)>,
+    seen: Option<(u32, String, Option<Content>)>,
+}
+
+/// What of a table decides about packets.
+#[derive(Clone, Copy, Debug)]
+struct Content {
+    hash: u64,
+    /// How many tables, chains, sets and rules.
+    objects: [usize; 4],
 }
 
 /// The contents of a table, as the kernel reports them.
@@ -59,11 +67,20 @@ impl Nftables {
     }
 
     /// Puts a table in the place of what has its name, in one transaction; the [content](Counted::content) that it has then.
+    /// Where chains and sets are there already, as those of an earlier start, they get other rules and elements, and counters go
+    /// on.
     ///
     /// # Errors
     /// Without `CAP_NET_ADMIN`, without nf_tables in the kernel, or if the kernel refuses it; nothing has changed then.
     pub fn replace(&mut self, table: &Table) -> io::Result<u64> {
-        self.settle(&table.name, |batch| batch.replace(table))
+        // A chain has its old rules or its new ones for each packet. Of two chains at one hook, the old one and a new one, a packet
+        // may meet the one before its rules are in force and the other after.
+        if let Ok(content) = self.settle(&table.name, |batch| batch.renew(table))
+            && content.objects == [1, table.chains.len(), table.sets.len(), table.rules()]
+        {
+            return Ok(content.hash);
+        }
+        self.settle(&table.name, |batch| batch.replace(table)).map(|content| content.hash)
     }
 
     /// Makes a table that differs in nothing but what is in sets from the one that is there, in one transaction: `before`
@@ -78,6 +95,7 @@ impl Nftables {
                 batch.add(&table.name, new, &without(&new.ranges, &old.ranges));
             }
         })
+        .map(|content| content.hash)
     }
 
     /// Deletes a table; that there is none is no error.
@@ -94,7 +112,8 @@ impl Nftables {
     /// # Errors
     /// Without `CAP_NET_ADMIN`, and if other programs change tables all the time.
     pub fn counted(&mut self, name: &str) -> io::Result<Counted> {
-        let mut counted = Counted { packets: BTreeMap::new(), content: self.content(name)? };
+        let content = self.content(name)?.map(|content| content.hash);
+        let mut counted = Counted { packets: BTreeMap::new(), content };
         if counted.content.is_some() {
             self.dump(encode::GET_COUNTER, name, None, |kind, body| {
                 if kind == encode::NEW_OBJECT
@@ -107,7 +126,7 @@ impl Nftables {
         Ok(counted)
     }
 
-    fn content(&mut self, name: &str) -> io::Result<Option<u64>> {
+    fn content(&mut self, name: &str) -> io::Result<Option<Content>> {
         for _ in 0..TRIES {
             let generation = self.generation()?;
             if let Some((of, table, content)) = &self.seen
@@ -126,7 +145,7 @@ impl Nftables {
 
     /// Makes a transaction and reads what the table has then, with no other transaction between: what another program
     /// has put there must not be taken for the content that was wanted.
-    fn settle(&mut self, name: &str, write: impl Fn(&mut Messages)) -> io::Result<u64> {
+    fn settle(&mut self, name: &str, write: impl Fn(&mut Messages)) -> io::Result<Content> {
         for _ in 0..TRIES {
             let before = self.generation()?;
             match self.transact(Some(before), &write) {
@@ -159,16 +178,16 @@ impl Nftables {
         generation.map(u32::from_be_bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// A hash of all of a table that decides about packets; `None` if there is no such table.
-    fn read(&mut self, name: &str) -> io::Result<Option<u64>> {
+    /// All of a table that decides about packets; `None` if there is no such table.
+    fn read(&mut self, name: &str) -> io::Result<Option<Content>> {
         let mut hasher = DefaultHasher::new();
-        let (mut is_there, mut sets) = (false, vec![]);
-        for (ask, told, attributes) in encode::CONTENT {
+        let (mut objects, mut sets) = ([0; 4], vec![]);
+        for ((ask, told, attributes), count) in encode::CONTENT.into_iter().zip(&mut objects) {
             self.dump(ask, name, None, |kind, body| {
                 if kind != told || find(body, encode::TABLE).map(text) != Some(name.as_bytes()) {
                     return;
                 }
-                is_there = true;
+                *count += 1;
                 for &attribute in attributes {
                     (told, attribute, find(body, attribute)).hash(&mut hasher);
                 }
@@ -193,7 +212,7 @@ impl Nftables {
             elements.sort_unstable();
             (set, elements).hash(&mut hasher);
         }
-        Ok(is_there.then(|| hasher.finish()))
+        Ok((objects[0] > 0).then(|| Content { hash: hasher.finish(), objects }))
     }
 
     /// Makes a transaction; with a generation only if no other has been made since that one.

@@ -258,17 +258,10 @@ impl State {
                 return Ok(content);
             }
         }
-        if self.made.is_some()
-            && let Ok(counted) = self.firewall.counted(&table.name)
-        {
-            self.count(counted.packets);
-        }
         if planted(Fault::GuardNotInstalled) {
             return Ok(0);
         }
-        let content = self.firewall.replace(table)?;
-        self.count(BTreeMap::new());
-        Ok(content)
+        self.firewall.replace(table)
     }
 
     /// Notes what counters say; those that have become less began anew.
