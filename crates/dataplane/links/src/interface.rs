@@ -112,7 +112,19 @@ impl Interface {
     /// # Errors
     /// As [`Interface::set_up`], and if the prefix is too long.
     pub fn add_address(&self, address: IpAddr, prefix: u8) -> io::Result<()> {
-        Request::new(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE)
+        self.new_address(NLM_F_CREATE | NLM_F_REPLACE, address, prefix)
+    }
+
+    /// The same, if it has no such address.
+    ///
+    /// # Errors
+    /// As [`Interface::add_address`]; `AlreadyExists` if it has it.
+    pub fn keep_address(&self, address: IpAddr, prefix: u8) -> io::Result<()> {
+        self.new_address(NLM_F_CREATE | NLM_F_EXCL, address, prefix)
+    }
+
+    fn new_address(&self, flags: u16, address: IpAddr, prefix: u8) -> io::Result<()> {
+        Request::new(RTM_NEWADDR, flags)
             .address(family(address), prefix, self.index, if address.is_ipv6() { IFA_F_NODAD } else { 0 })
             .ip(IFA_LOCAL, address)
             .ip(IFA_ADDRESS, address)
@@ -198,6 +210,7 @@ const RTM_DELADDR: u16 = 21;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_DELROUTE: u16 = 25;
 const NLM_F_REPLACE: u16 = 0x100;
+const NLM_F_EXCL: u16 = 0x200;
 const NLM_F_CREATE: u16 = 0x400;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;

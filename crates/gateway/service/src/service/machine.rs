@@ -94,7 +94,7 @@ impl Host for Machine {
 
     fn routing(&self, config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
         let InsideLink::Tun(tun) = &config.inside.link else { return Ok(None) };
-        Ok(Some(Box::new(routes::Kernel::open(&tun.name)?)))
+        Ok(Some(Box::new(routes::Kernel::open(&tun.name, &tun.addresses)?)))
     }
 
     fn firewall(&self) -> Box<dyn Firewall> {

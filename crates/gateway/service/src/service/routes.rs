@@ -30,6 +30,14 @@ pub trait Routing: Send {
     /// What the system says; `AlreadyExists` if it is routed there.
     fn add_route(&self, network: IpNet) -> io::Result<()>;
 
+    /// Gives the interface the addresses back that it has lost; how many.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn keep_addresses(&self) -> io::Result<u64> {
+        Ok(0)
+    }
+
     /// Removes such a route.
     ///
     /// # Errors
@@ -68,16 +76,17 @@ pub trait Routing: Send {
 /// The routes of this machine, by rtnetlink.
 pub(super) struct Kernel {
     name: String,
+    addresses: Vec<IpNet>,
     /// As long as there is one of the name.
     interface: Mutex<Option<Interface>>,
     blackholes: Blackholes,
 }
 
 impl Kernel {
-    /// Those to the interface with this name, which need not be there yet.
-    pub(super) fn open(interface: &str) -> io::Result<Kernel> {
+    /// Those to the interface with this name and these addresses, which need not be there yet.
+    pub(super) fn open(interface: &str, addresses: &[IpNet]) -> io::Result<Kernel> {
         let (name, interface) = (interface.to_owned(), Mutex::default());
-        Ok(Kernel { name, interface, blackholes: Blackholes::open()? })
+        Ok(Kernel { name, addresses: addresses.to_vec(), interface, blackholes: Blackholes::open()? })
     }
 
     /// Does something with the interface: with the one that has the name now, if that is another one.
@@ -100,6 +109,17 @@ impl Routing for Kernel {
 
     fn keep_route(&self, network: IpNet) -> io::Result<()> {
         self.with(|interface| interface.keep_route(network.network(), network.prefix_len()))
+    }
+
+    fn keep_addresses(&self) -> io::Result<u64> {
+        let mut restored = 0;
+        for one in &self.addresses {
+            match self.with(|interface| interface.keep_address(one.addr(), one.prefix_len())) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                kept => (restored, ()) = (restored + 1, kept?),
+            }
+        }
+        Ok(restored)
     }
 
     fn remove_route(&self, network: IpNet) -> io::Result<()> {
@@ -263,7 +283,14 @@ impl Table {
         let Some(routing) = &self.routing else { return };
         let discards = self.discarded().map(|network| (network, true));
         let all = discards.chain(self.networks.iter().map(|&network| (network, false)));
-        let (mut restored, mut seen, mut trouble) = (0, 0, None);
+        let (mut restored, mut seen, mut trouble) = (0, 0, None::<String>);
+        // Without an interface there are no networks. Routes may need the addresses.
+        if !self.networks.is_empty() {
+            match routing.keep_addresses() {
+                Ok(addresses) => restored += addresses,
+                Err(error) => trouble = Some(format!("address of the interface: {error}")),
+            }
+        }
         for (network, discards) in all.skip(self.looked_at).take(LOOKED_AT) {
             seen += 1;
             let kept = if discards { routing.keep_blackhole(network) } else { routing.keep_route(network) };
@@ -278,11 +305,11 @@ impl Table {
         if restored > 0 {
             tracing::warn!(
                 routes = restored,
-                "routes of protected networks were deleted by another program; they are installed again"
+                "routes to protected networks, or addresses of the interface, were deleted by another program; they are installed again"
             );
         }
         if let Some(trouble) = trouble.as_ref().filter(|_| self.trouble != trouble) {
-            tracing::warn!("cannot restore a route of a protected network: {trouble}");
+            tracing::warn!("cannot restore a route to a protected network: {trouble}");
         }
         self.trouble = trouble;
     }
