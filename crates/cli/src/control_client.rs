@@ -249,9 +249,16 @@ fn pair(pair: &PairDoc) -> String {
     };
     let records = if pair.in_sync { "in sync" } else { "NOT in sync" };
     let reason = pair.reason.as_ref().map_or_else(String::new, |reason| format!(", last because {reason}"));
+    let waits = pair.waits.as_ref().map_or_else(String::new, |why| {
+        format!("      it may lack records and is NOT active although {why}: start its peer, or see `forebay state`\n")
+    });
+    let refused = match pair.refused {
+        0 => String::new(),
+        count => format!("      {count} implausible records or terms of the peer REFUSED\n"),
+    };
     let PairDoc { number, role, term, take_overs, .. } = pair;
     format!(
-        "\nPair: gateway {number} {role}, term {term}, {peer}, records {records}; take-overs: {take_overs}{reason}\n"
+        "\nPair: gateway {number} {role}, term {term}, {peer}, records {records}; take-overs: {take_overs}{reason}\n{waits}{refused}"
     )
 }
 

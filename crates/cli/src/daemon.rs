@@ -13,6 +13,7 @@ mod guard;
 mod import;
 mod manual;
 mod operation;
+mod state;
 mod workbench;
 
 use std::ffi::OsString;

@@ -20,6 +20,7 @@ mod request;
 mod seal_open;
 mod simulate;
 mod size_buffers;
+mod state;
 mod study;
 mod top;
 mod validate_model;

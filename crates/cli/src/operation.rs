@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use forebay_terminal::Answer;
 
-use crate::{check, control_client, gateway, guard, import};
+use crate::{check, control_client, gateway, guard, import, state};
 
 /// A command of a gateway's operation.
 #[derive(Subcommand)]
@@ -29,6 +29,9 @@ pub enum Operation {
     /// Make a running gateway reload its configuration; unchanged SAs keep their state.
     #[command(after_help = "Example: forebay reload --config gateway.toml")]
     Reload(control_client::AskArgs),
+    /// Show whose the records of a state directory are and what is missing, or accept them as they are.
+    #[command(after_help = "Example: forebay state accept --config gateway.toml")]
+    State(state::StateArgs),
 }
 
 impl Operation {
@@ -42,6 +45,7 @@ impl Operation {
             Operation::Status(args) => control_client::status(&args),
             Operation::Show(command) => command.run(),
             Operation::Reload(args) => control_client::reload(&args),
+            Operation::State(args) => state::run(&args),
         }
     }
 }

@@ -9,6 +9,7 @@ use forebay_config::{ClusterAddress, Config};
 use forebay_engine::Clock;
 use forebay_gateway::control::ClusterDoc;
 use forebay_gateway::service::{Machine, Service, SharedAddresses, StartError, claim};
+use forebay_state::Role;
 use forebay_terminal::Answer;
 use forebay_terminal::host::{seed, unix_ns};
 use forebay_time::{Duration, Time};
@@ -32,7 +33,7 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     let Some(settings) = config.cluster.clone() else { return Ok(Answer::Broken) };
     let clock = process.clock;
     let store = store(&config)?;
-    let claimed = claim(&store).map_err(StartError::Ivs)?;
+    let claimed = claim(&store, Role::Cluster).map_err(StartError::Ivs)?;
     let cluster = Arc::new(Cluster::start(&settings, store, unix_time)?);
     let shares = cluster.assign(&config.sas)?;
     let processors = processors(&config, clock)?;

@@ -13,6 +13,7 @@ use forebay_gateway::control::PairDoc;
 use forebay_gateway::service::{Machine, Service, SharedAddresses, StartError, claim};
 use forebay_pair::{Pair, PairStatus, Verdict};
 use forebay_sas::{Finding, SasErrors};
+use forebay_state::Role;
 use forebay_terminal::Answer;
 use forebay_terminal::host::seed;
 use forebay_time::Duration;
@@ -30,7 +31,7 @@ const LOOK_EVERY: StdDuration = StdDuration::from_millis(5);
 pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     let Some(settings) = config.pair.clone() else { return Ok(Answer::Broken) };
     let store = store(&config)?;
-    let claimed = claim(&store).map_err(StartError::Ivs)?;
+    let claimed = claim(&store, Role::Pair).map_err(StartError::Ivs)?;
     let mut addresses = SharedAddresses::open(&settings.addresses)?;
     let mut ready = Ready::new(process, config)?;
     let pair = Arc::new(Pair::start(&settings, store, claimed, unix_time)?);
@@ -221,5 +222,7 @@ fn told(status: &PairStatus) -> PairDoc {
         take_overs: status.take_overs,
         last_take_over: status.last.map(|(at, _)| at.as_secs_f64()),
         reason: status.last.map(|(_, why)| why.to_owned()),
+        waits: status.waits.map(str::to_owned),
+        refused: status.refused,
     }
 }

@@ -12,7 +12,7 @@ use forebay_crypto::Direction;
 use forebay_ipsec::Received;
 use forebay_privileges as privileges;
 use forebay_sas::SasFile;
-use forebay_state::{IvStore, IvStoreError, KeyId, Record, SequenceId, WindowNote, WindowStore};
+use forebay_state::{IvStore, IvStoreError, KeyId, Plausible, Record, SequenceId, WindowNote, WindowStore};
 
 use crate::client::Client;
 use crate::etcd::Etcd;
@@ -198,7 +198,7 @@ impl Cluster {
     /// Writes the records of shares that the data plane is about to serve where it finds them.
     fn take_over(&self, shares: &BTreeSet<u16>) -> Result<(), IvStoreError> {
         let records = lock(&self.state).records(shares);
-        self.store.take_over(&records)?;
+        self.store.take_over(&records, Plausible::after(None))?;
         let note = |record: &Record| match record {
             Record::Window { id, top, certain, missing } => Some(WindowNote {
                 id: *id,

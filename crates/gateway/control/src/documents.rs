@@ -110,6 +110,12 @@ pub struct PairDoc {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Because of what it would be active if its records were complete; it waits for its peer or for `forebay state accept`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
+    /// Records and terms of the peer that were refused as implausible.
+    #[serde(default)]
+    pub refused: u64,
 }
 
 /// The SAs.

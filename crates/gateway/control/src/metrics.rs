@@ -331,7 +331,7 @@ fn guard(guard: &GuardDoc, text: &mut Text) {
 }
 
 fn pair(pair: &PairDoc, text: &mut Text) {
-    let families: [(&str, &str, &str, f64); 7] = [
+    let families: [(&str, &str, &str, f64); 9] = [
         (
             "forebay_pair_active",
             "gauge",
@@ -345,6 +345,18 @@ fn pair(pair: &PairDoc, text: &mut Text) {
             "gauge",
             "1 while the standby has every record of the active gateway, otherwise 0.",
             f64::from(u8::from(pair.in_sync)),
+        ),
+        (
+            "forebay_pair_lacks_records",
+            "gauge",
+            "1 while this gateway would be active but may lack records, and waits for its peer or an operator, otherwise 0.",
+            f64::from(u8::from(pair.waits.is_some())),
+        ),
+        (
+            "forebay_pair_refused_total",
+            "counter",
+            "Records and terms of the peer that were refused as implausible.",
+            pair.refused as f64,
         ),
         (
             "forebay_pair_waiting",

@@ -241,7 +241,14 @@ mod tests {
         let (near, far) = both((key(1), key(1)), (hello(1), hello(0)));
         let (mut near, mut far) = (near.unwrap(), far.unwrap());
         for term in 0..3 {
-            let message = Message::Beat { active: true, term, preferred: false, unmerged: true };
+            let message = Message::Beat {
+                active: true,
+                term,
+                preferred: false,
+                unmerged: true,
+                wants: false,
+                session: None,
+            };
             near.0.send(&message).unwrap();
             assert_eq!(far.1.receive().unwrap(), message);
             far.0.send(&message).unwrap();

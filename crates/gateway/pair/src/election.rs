@@ -1,6 +1,6 @@
 //! Who of the two is active: a state machine that is told the time, and asks nobody.
 //!
-//! A gateway starts as standby. It becomes active if its peer is silent, has resigned, or is a standby too that gives way;
+//! A gateway starts as standby. It becomes active only if its records are complete, as far as anybody can know, and if its peer is silent, has resigned, or is a standby too that gives way;
 //! each time with a *term* higher than any that it has heard of, which it remembers over restarts. Of two that are active
 //! the one with the higher term stays, of equal terms gateway 0.
 //!
@@ -8,6 +8,26 @@
 //! process was suspended: what it then holds true of the peer is old.
 
 use std::time::Duration;
+
+/// The highest term: far from the end of the numbers, so that none ever wraps.
+const TERM_MAX: u64 = 1 << 62;
+/// By how much the peer's term may be higher: so many take-overs that a gateway has not heard of.
+const TERM_JUMP_MAX: u64 = 1 << 32;
+
+/// What a gateway has of the records of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Complete {
+    /// It has everything from the peer that is heard.
+    pub of_both: bool,
+    /// It was the one that went on alone, or an operator said that it is to go on with what it has.
+    pub alone: bool,
+}
+
+impl Complete {
+    /// Everything, as in tests of the election alone.
+    #[cfg(test)]
+    pub const YES: Complete = Complete { of_both: true, alone: true };
+}
 
 /// What a gateway does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +109,8 @@ pub struct Election {
     closed_at: Option<Duration>,
     /// When it became active last.
     active_since: Duration,
+    /// Because of what it would be active if its records were complete.
+    waits: Option<&'static str>,
 }
 
 impl Election {
@@ -104,7 +126,18 @@ impl Election {
             heard_at: now,
             closed_at: None,
             active_since: now,
+            waits: None,
         }
+    }
+
+    /// Because of what it would be active if its records were complete.
+    pub fn waits(&self) -> Option<&'static str> {
+        self.waits
+    }
+
+    /// Whether a term may be the peer's.
+    pub fn is_plausible(&self, term: u64) -> bool {
+        term <= TERM_MAX && term <= self.term.saturating_add(TERM_JUMP_MAX)
     }
 
     /// Its role.
@@ -136,8 +169,11 @@ impl Election {
         }
     }
 
-    /// The peer says this.
+    /// The peer says this; nothing if its term [cannot be](Election::is_plausible).
     pub fn hear(&mut self, now: Duration, heard: Heard) -> Option<Step> {
+        if !self.is_plausible(heard.term) {
+            return None;
+        }
         if self.peer.is_none() {
             // Whoever is there, its last words count from here on.
             self.since = now;
@@ -161,8 +197,8 @@ impl Election {
         self.closed_at.get_or_insert(now);
     }
 
-    /// Time has passed. `is_ready` says whether the records of the peer, if it has any, are here.
-    pub fn tick(&mut self, now: Duration, is_ready: bool) -> Option<Step> {
+    /// Time has passed.
+    pub fn tick(&mut self, now: Duration, complete: Complete) -> Option<Step> {
         let asleep = now.saturating_sub(self.ticked) > self.settings.silence;
         let was_heard =
             self.peer.is_some() && self.ticked.saturating_sub(self.heard_at) <= self.settings.silence;
@@ -176,6 +212,7 @@ impl Election {
             }
             return None;
         }
+        self.waits = None;
         if self.role == Role::Active {
             return None;
         }
@@ -190,10 +227,16 @@ impl Election {
                     (own, other) if own != other => own,
                     _ => self.settings.number == 0,
                 };
-                let waits = if is_ready { self.settings.silence } else { self.settings.start_timeout };
+                // One that could go on alone does not wait for ever for what the peer cannot send.
+                let waits =
+                    if complete.of_both { self.settings.silence } else { self.settings.start_timeout };
                 (wins && waited >= waits).then_some("both stand by")
             }
         }?;
+        if !complete.of_both && !complete.alone || self.term >= TERM_MAX {
+            self.waits = Some(why);
+            return None;
+        }
         self.role = Role::Active;
         self.active_since = now;
         self.term += 1;

@@ -9,7 +9,14 @@ use forebay_state::{IvStore, IvStoreError, PairNote};
 #[derive(Debug)]
 pub struct Memory {
     store: IvStore,
-    note: Mutex<PairNote>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    note: PairNote,
+    /// What is on the disk.
+    durable: PairNote,
 }
 
 impl Memory {
@@ -18,35 +25,93 @@ impl Memory {
     /// # Errors
     /// If the note cannot be read, or not be written.
     pub fn open(store: IvStore, number: u8) -> Result<Memory, IvStoreError> {
-        let note = store.pair_note()?.unwrap_or(PairNote::new(number));
+        let note = match store.pair_note()? {
+            Some(note) => note,
+            // What it recorded alone, the peer has not.
+            None => {
+                let mut note = PairNote::new(number);
+                note.unmerged = store.has_records()?;
+                note
+            }
+        };
         store.remember_pair(&note)?;
-        Ok(Memory { store, note: Mutex::new(note) })
+        Ok(Memory { store, state: Mutex::new(State { note, durable: note }) })
     }
 
     /// The note.
     pub fn note(&self) -> PairNote {
-        *self.lock()
+        self.lock().note
     }
 
-    /// Changes the note and makes that durable. What cannot be written is logged and holds until the process ends.
-    pub fn change(&self, change: impl FnOnce(&mut PairNote)) {
-        let mut note = self.lock();
-        let before = *note;
-        change(&mut note);
-        if *note == before {
-            return;
+    /// Changes the note. Whether it is durable: what cannot be written is logged, and tried again by [`Memory::write_again`].
+    pub fn change(&self, change: impl FnOnce(&mut PairNote)) -> bool {
+        let mut state = self.lock();
+        let before = state.note;
+        change(&mut state.note);
+        if state.note == before && state.durable == state.note {
+            return true;
         }
-        if let Err(error) = self.store.remember_pair(&note) {
-            tracing::error!(%error, "cannot record the state of the pair");
+        let written = self.write(&mut state);
+        if let Err(error) = &written {
+            tracing::error!(%error, "cannot record the state of the pair; trying again");
+        }
+        written.is_ok()
+    }
+
+    /// Makes durable what could not be written before.
+    pub fn write_again(&self) {
+        let mut state = self.lock();
+        if state.durable != state.note && self.write(&mut state).is_ok() {
+            tracing::info!("the state of the pair is recorded again");
         }
     }
 
-    /// Something is about to be used that the peer has not noted.
-    pub fn go_alone(&self) {
-        self.change(|note| note.unmerged = !planted(Fault::AloneForgotten));
+    /// Something is about to be used that the peer has not noted. Whether that is durable.
+    pub fn go_alone(&self) -> bool {
+        self.change(|note| note.unmerged = !planted(Fault::AloneForgotten))
     }
 
-    fn lock(&self) -> MutexGuard<'_, PairNote> {
-        self.note.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether an operator has said that this gateway is to go on with the records that it has; said once, it holds once.
+    pub fn take_acceptance(&self) -> bool {
+        let accepted = self.store.take_acceptance().unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot read the operator's word");
+            false
+        });
+        accepted && self.change(|note| (note.unmerged, note.complete) = (true, Some(note.term)))
+    }
+
+    fn write(&self, state: &mut State) -> Result<(), IvStoreError> {
+        self.store.remember_pair(&state.note)?;
+        state.durable = state.note;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// As a full disk: the file cannot be replaced.
+    #[test]
+    fn what_cannot_be_written_is_written_when_there_is_room_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = IvStore::new(directory.path());
+        let memory = Memory::open(store.clone(), 0).unwrap();
+        let in_the_way = directory.path().join("pair.tmp");
+        fs::create_dir(&in_the_way).unwrap();
+        assert!(!memory.go_alone(), "nothing may be used on this");
+        assert!(memory.note().unmerged && !store.pair_note().unwrap().unwrap().unmerged);
+        assert!(!memory.go_alone(), "the same once more is not durable either");
+        memory.write_again();
+        fs::remove_dir(&in_the_way).unwrap();
+        memory.write_again();
+        assert!(store.pair_note().unwrap().unwrap().unmerged);
+        assert!(memory.go_alone());
     }
 }

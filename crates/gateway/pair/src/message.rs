@@ -10,7 +10,7 @@ pub const LEN_MAX: usize = 65_535 - 16;
 /// Most records in a message; with replay windows that have gaps fewer fit.
 pub const RECORDS_MAX: usize = 256;
 /// Version of what is said.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Who speaks, as the first message of each side.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -106,6 +106,10 @@ pub enum Message {
         preferred: bool,
         /// Whether it has records that the receiver may not have.
         unmerged: bool,
+        /// Whether it does not have everything of the receiver.
+        wants: bool,
+        /// The session in which its records come, if there is one: the random name of its process, and a number.
+        session: Option<(u64, u64)>,
     },
     /// From now on the sender's records come by this connection.
     Session {
@@ -132,6 +136,8 @@ pub enum Message {
         records: Vec<Record>,
         /// Whether the sender is active: then its replay windows are those that hold.
         active: bool,
+        /// The highest term that the sender knows: behind these the receiver's records are complete up to it.
+        term: u64,
         /// Whether these are the last.
         last: bool,
     },
@@ -183,10 +189,17 @@ mod tests {
     #[test]
     fn what_is_said_is_understood() {
         let messages = [
-            Message::Beat { active: true, term: 7, preferred: false, unmerged: true },
+            Message::Beat {
+                active: true,
+                term: 7,
+                preferred: false,
+                unmerged: true,
+                wants: true,
+                session: Some((5, 6)),
+            },
             Message::Session { process: u64::MAX, number: 1 },
             Message::Note { at: 3, records: vec![window(2)] },
-            Message::Merge { records: vec![], active: false, last: true },
+            Message::Merge { records: vec![], active: false, term: 3, last: true },
             Message::Merged {},
         ];
         for message in messages {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use forebay_ipsec::Received;
 use forebay_planted::{Fault, planted};
-use forebay_state::{IvStore, IvStoreError, Rate, Record, SequenceId, WindowNote, WindowStore};
+use forebay_state::{IvStore, IvStoreError, Plausible, Rate, Record, SequenceId, WindowNote, WindowStore};
 
 /// Numbers that a note on the disk is ahead, at least and at most.
 const AHEAD: (u64, u64) = (64, 1 << 24);
@@ -88,12 +88,18 @@ impl Mirror {
         Ok(records)
     }
 
-    /// Notes records of the active gateway; durable when this returns. Times are of a monotonic clock.
+    /// Notes records of the active gateway; durable when this returns. Times are of a monotonic clock. Returns the SAs whose windows
+    /// it would have put back: what is certain here stays so.
     ///
     /// # Errors
-    /// If they cannot be written.
-    pub fn note(&mut self, records: &[Record], holds: Holds, now: Duration) -> Result<(), IvStoreError> {
-        self.store.take_over(records)?;
+    /// If they cannot be written, or go beyond what is `plausible`; then nothing is noted.
+    pub fn note(
+        &mut self,
+        records: &[Record],
+        holds: Holds,
+        now: Duration,
+        plausible: Plausible,
+    ) -> Result<Vec<SequenceId>, IvStoreError> {
         let notes: Vec<WindowNote> =
             records.iter().filter(|_| !planted(Fault::WindowsNotMirrored)).filter_map(window_note).collect();
         let unknown: Vec<SequenceId> =
@@ -102,14 +108,23 @@ impl Mirror {
             let disk = note.received.top;
             self.known.insert(note.id, Window::new(note.received, disk));
         }
-        let mut written = Vec::new();
+        for note in &notes {
+            let known = self.known.get(&note.id).map_or(0, |window| window.received.top);
+            plausible.number("received number", note.id, known, note.received.top)?;
+        }
+        self.store.take_over(records, plausible)?;
+        let (mut written, mut put_back) = (Vec::new(), Vec::new());
         for WindowNote { id, received } in notes {
-            let window =
-                self.known.entry(id).or_insert_with(|| Window::new(Received::up_to(received.top), 0));
+            let window = self.known.entry(id).or_insert_with(|| Window::new(received.clone(), 0));
             let before = window.received.top;
-            window.received = match holds {
-                Holds::New => received,
-                Holds::Both => union(&window.received, &received),
+            let forward = forward(&window.received, &received);
+            window.received = match (holds, forward) {
+                (Holds::New, Some(forward)) => forward,
+                (Holds::Both, Some(_)) => union(&window.received, &received),
+                (_, None) => {
+                    put_back.push(id);
+                    union(&window.received, &received)
+                }
             };
             let top = window.received.top;
             let is_exact = !window.received.missing.is_empty() || window.received.certain == top;
@@ -127,16 +142,22 @@ impl Mirror {
             };
             written.push(WindowNote { id, received });
         }
-        self.put(&written)
+        self.put(&written)?;
+        Ok(put_back)
     }
 
     /// Merges records that the other gateway made while it could not send them. Whether numbers were used or received there
     /// that the data plane here, which runs, does not know: then it is to be started again behind [`Mirror::settle`].
     ///
     /// # Errors
-    /// If they cannot be written.
-    pub fn merge_running(&mut self, records: &[Record]) -> Result<bool, IvStoreError> {
-        let mut raised = self.store.take_over(records)?;
+    /// If they cannot be written, or go beyond what is `plausible`; then nothing is merged.
+    pub fn merge_running(&mut self, records: &[Record], plausible: Plausible) -> Result<bool, IvStoreError> {
+        for note in records.iter().filter_map(window_note) {
+            // The data plane may have come far since.
+            let known = self.base.get(&note.id).copied().unwrap_or(0);
+            plausible.number("received number", note.id, known, note.received.top)?;
+        }
+        let mut raised = self.store.take_over(records, plausible)?;
         for note in records.iter().filter_map(window_note) {
             if note.received.top > self.base.get(&note.id).copied().unwrap_or(0) {
                 self.owed.push(note);
@@ -185,6 +206,28 @@ fn window_note(record: &Record) -> Option<WindowNote> {
         id: *id,
         received: Received { top: *top, certain: *certain, missing: missing.clone() },
     })
+}
+
+/// What the active gateway says, without what would put the window back: a peer with an older state directory, or a stranger with the
+/// key of the link, could have recorded packets taken again. So the certain number does not fall, and up to it no number is missing that
+/// was not missing before. `None` if the top itself is below what is certain.
+fn forward(known: &Received, said: &Received) -> Option<Received> {
+    if said.top < known.certain {
+        return None;
+    }
+    let mut missing = Vec::new();
+    for &(first, last) in &said.missing {
+        let news = (known.certain.saturating_add(1), u64::MAX);
+        for &(from, to) in known.missing.iter().filter(|gap| gap.0 <= known.certain).chain(&[news]) {
+            let to = if from <= known.certain { to.min(known.certain) } else { to };
+            let gap = (first.max(from), last.min(to));
+            if gap.0 <= gap.1 {
+                missing.push(gap);
+            }
+        }
+    }
+    missing.sort_unstable();
+    Some(Received { top: said.top, certain: said.certain.max(known.certain), missing })
 }
 
 /// What was received by either: a number is missing if both miss it, or one does not reach it.

@@ -29,7 +29,7 @@ use forebay_state::{IvStore, IvStoreError, Lock, Record, Territory};
 use self::notes::{Notes, Work};
 pub use self::stepper::Stepper;
 use super::channel::Sender;
-use super::election::{Claim, Election, Heard, Role, Settings, Step};
+use super::election::{Claim, Complete, Election, Heard, Role, Settings, Step};
 use super::key::{Key, KeyError};
 use super::memory::Memory;
 use super::message::{Hello, Message, chunks};
@@ -135,6 +135,10 @@ pub struct PairStatus {
     pub take_overs: u64,
     /// When it did last, since the Unix epoch, and why.
     pub last: Option<(Duration, &'static str)>,
+    /// Because of what it would be active if its records were complete; `None` if it does not wait for that.
+    pub waits: Option<&'static str>,
+    /// Records and terms of the peer that were refused.
+    pub refused: u64,
 }
 
 /// The clocks of a gateway.
@@ -181,8 +185,19 @@ struct Everything {
 
 struct State {
     election: Election,
-    /// What the peer says of its records.
-    peer_unmerged: bool,
+    /// What the peer says of the records of this gateway.
+    peer_wants: bool,
+    /// Everything of the peer is here up to this term, and came in this session.
+    complete: Option<u64>,
+    received_session: Option<(u64, u64)>,
+    /// This gateway is active without something that the peer has, or may have.
+    lacks: bool,
+    /// When records of the peer were taken last, and how many were refused.
+    noted_at: Option<Duration>,
+    refused: u64,
+    /// When time passed last, and when it was looked for an operator's word.
+    passed: Duration,
+    asked: Duration,
     links: BTreeMap<u64, Link>,
     next_link: u64,
     /// The session of the outbox and its connection, and when it began.
@@ -342,7 +357,14 @@ impl Pair {
             mirror: Mutex::new(Mirror::new(store.clone())),
             state: Mutex::new(State {
                 election: Election::new(settings, note.term, clock()),
-                peer_unmerged: false,
+                peer_wants: false,
+                complete: None,
+                received_session: None,
+                lacks: false,
+                noted_at: None,
+                refused: 0,
+                passed: clock(),
+                asked: Duration::ZERO,
                 links: BTreeMap::new(),
                 next_link: 0,
                 session: None,
@@ -467,6 +489,8 @@ impl Pair {
             takes: self.shared.outbox.takes(),
             take_overs: state.take_overs,
             last: state.last,
+            waits: state.election.waits(),
+            refused: state.refused,
         }
     }
 }
@@ -486,15 +510,38 @@ impl Shared {
         let silent = |link: &Link| now.saturating_sub(link.heard) > self.settings.silence;
         // Whoever reads the connection sees its end, and removes it.
         state.links.values().filter(|link| silent(link)).for_each(|link| link.speaker.end());
-        let is_ready = !state.peer_unmerged;
-        let step = state.election.tick(now, is_ready);
+        if now.saturating_sub(std::mem::replace(&mut state.passed, now)) > self.settings.silence {
+            // The process was suspended, and the peer has gone on without it.
+            state.complete = None;
+        }
+        let waited = state.election.waits();
+        let complete = self.complete(&state);
+        let step = state.election.tick(now, complete);
+        state.lacks |= step.is_some() && !complete.of_both && !complete.alone;
         self.take(&mut state, step);
+        let waits = state.election.waits();
+        if waits.is_some() && waited.is_none() {
+            tracing::warn!(
+                reason = waits,
+                "this gateway may lack records of the pair and is not active without its peer; `forebay state accept` has it go \
+                 on with what it has"
+            );
+        }
+        let asks = waits.is_some() && now.saturating_sub(state.asked) >= SESSION_AGAIN;
+        if asks {
+            state.asked = now;
+        }
         let due = self.keep_session(&mut state, now);
         let beats = (now.saturating_sub(state.beaten) >= self.heartbeat).then(|| {
             state.beaten = now;
             (self.beat(&state), state.links.values().map(|link| link.speaker.clone()).collect::<Vec<_>>())
         });
         drop(state);
+        self.memory.write_again();
+        if asks && self.memory.take_acceptance() {
+            tracing::warn!("an operator has accepted the records as they are");
+            lock(&self.state).lacks = true;
+        }
         if let Some(due) = due {
             self.start_sending_all(due);
         }
@@ -511,7 +558,18 @@ impl Shared {
             term: state.election.term(),
             preferred: self.settings.preferred,
             unmerged: self.memory.note().unmerged,
+            wants: match state.election.role() {
+                Role::Active => state.lacks,
+                Role::Standby => !self.complete(state).of_both,
+            },
+            session: state.session.map(|_| (self.process, state.sessions)),
         }
+    }
+
+    /// What is known of the records here.
+    fn complete(&self, state: &State) -> Complete {
+        let of_both = state.complete.is_some_and(|complete| complete >= state.election.term());
+        Complete { of_both, alone: self.memory.note().was_alone() }
     }
 
     /// Does what the election says.
@@ -529,12 +587,21 @@ impl Shared {
                 tracing::warn!(term = state.election.term(), reason = why, "this gateway stands down");
             }
         }
-        self.remember(state);
+        // What the peer has done since is not here.
+        state.complete = None;
+        self.remember(state, matches!(step, Some(Step::TakeOver(_))));
     }
 
     /// A term outlives the process, so that no other gateway is active in one that was.
-    fn remember(&self, state: &State) {
-        self.memory.change(|note| note.term = state.election.term());
+    fn remember(&self, state: &State, takes_over: bool) {
+        self.memory.change(|note| {
+            note.term = state.election.term();
+            if state.election.role() == Role::Active {
+                note.complete = Some(note.term);
+            }
+            // Until the peer has merged everything.
+            note.unmerged |= takes_over;
+        });
     }
 
     /// Begins a session where there is none. Returns it where everything is to be sent in it.
@@ -557,7 +624,7 @@ impl Shared {
             (state.merge_sent, state.merged) = (false, false);
         }
         let active = state.election.role() == Role::Active;
-        let is_due = active || !state.running && self.memory.note().unmerged;
+        let is_due = active || !state.running && (self.memory.note().unmerged || state.peer_wants);
         let (session, link) = state.session.filter(|_| is_due && !state.merge_sent)?;
         state.merge_sent = true;
         Some(Everything { session, link, active })
@@ -592,8 +659,10 @@ impl Shared {
         let chunks = chunks(&records);
         let count = chunks.len();
         for (place, chunk) in chunks.into_iter().enumerate() {
-            let message = Message::Merge { records: chunk.to_vec(), active, last: place + 1 == count };
-            self.send_on(&lock(&self.state), link, &message);
+            let state = lock(&self.state);
+            let (term, last) = (state.election.term(), place + 1 == count);
+            let message = Message::Merge { records: chunk.to_vec(), active, term, last };
+            self.send_on(&state, link, &message);
         }
     }
 
@@ -606,11 +675,26 @@ impl Shared {
 
     /// The peer says this of itself.
     fn hear(&self, state: &mut State, heard: Heard) {
+        if !state.election.is_plausible(heard.term) {
+            state.refused += 1;
+            if state.refused.is_power_of_two() {
+                tracing::error!(
+                    term = heard.term,
+                    refused = state.refused,
+                    "the peer's term is implausible; it is not heard"
+                );
+            }
+            return;
+        }
         let term = state.election.term();
         let step = state.election.hear((self.clock)(), heard);
         self.take(state, step);
         if step.is_none() && state.election.term() > term {
-            self.remember(state);
+            if state.election.role() == Role::Active {
+                // The peer was active later than this gateway knew: both need what the other has.
+                (state.lacks, state.merge_sent, state.merged) = (true, false, false);
+            }
+            self.remember(state, false);
         }
     }
 }

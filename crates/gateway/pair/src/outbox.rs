@@ -102,7 +102,7 @@ impl Outbox {
     pub fn merged(&self, session: u64) {
         let state = self.state();
         if state.send.is_some() && state.session == session {
-            self.memory.change(|note| note.unmerged = false);
+            _ = self.memory.change(|note| note.unmerged = false);
         }
     }
 
@@ -164,8 +164,15 @@ impl Replica for Outbox {
             state.send = None;
             self.shared.1.notify_all();
         }
-        self.memory.go_alone();
-        Ok(ticket(None))
+        // Who does not know after a crash that it went on alone would not tell the peer.
+        let durable = self.memory.go_alone();
+        let alone = ticket(None);
+        // The ticket's end locks it.
+        drop(state);
+        match durable {
+            true => Ok(alone),
+            false => Err(NotNoted("the peer is gone, and that cannot be recorded here".to_owned())),
+        }
     }
 
     fn ahead(&self) -> Ahead {

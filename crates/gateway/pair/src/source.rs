@@ -38,6 +38,11 @@ impl Source {
         self.newest = Some((process, number, link));
     }
 
+    /// The process and the number of the newest session.
+    pub fn session(&self) -> Option<(u64, u64)> {
+        self.newest.map(|(process, number, _)| (process, number))
+    }
+
     /// Whether records of this connection are to be taken.
     pub fn is(&self, link: u64) -> bool {
         self.newest.is_some_and(|(.., newest)| newest == link) || planted(Fault::LateRecordsTaken)

@@ -227,8 +227,7 @@ impl Node {
             }
             Err(error) => {
                 self.host.process_ends();
-                let expected = matches!(&error, StartError::Ivs(IvStoreError::Write { .. }))
-                    || self.host.disk().is_killed();
+                let expected = clustering::may_fail(&error) || self.host.disk().is_killed();
                 return Err((error.to_string(), !expected));
             }
         }

@@ -13,7 +13,7 @@ pub mod windows;
 
 pub use store::{
     Ahead, Alone, Block, ClusterNote, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote,
-    Lock, NotNoted, Noting, PairNote, Record, Replica, SequenceId, System, Territory, Used, Wanted,
-    WindowNote, WindowStore, Writing,
+    Lock, NotNoted, Noting, PairNote, Plausible, Provenance, Record, Replica, Role, SequenceId, System,
+    Territory, Used, Wanted, WindowNote, WindowStore, Writing,
 };
 pub use windows::Rate;

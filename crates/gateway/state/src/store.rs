@@ -1,9 +1,7 @@
 //! Durable reservations of IVs and sequence numbers: no IV is given out twice for one key, not across restarts and
 //! crashes, not between processes, not between SAs.
 //!
-//! A directory holds one small file for each key: the mark below which IVs may have been used. Marks of many keys that
-//! were raised at once stand in one file together; of two marks for a key the higher counts. Where there are very many,
-//! one mark replaces those that are behind the clock (`floor`).
+//! A directory has one table with the marks of all keys, below which IVs may have been used (`ivs`).
 //! [`IvStore::reserve`] raises the mark, makes that durable, and only then hands out what lies below
 //! it; what a process does not use of it is lost. A range starts behind the mark *and* behind the
 //! clock in nanoseconds since the Unix epoch, which still holds IVs apart if the directory is lost,
@@ -12,10 +10,10 @@
 //! The steps of a reservation, under one lock for the directory:
 //!
 //! ```text
-//! lock | read marks | write .tmp files, sync | rename each over its mark | sync directory | give out
+//! lock | read the table | write a .tmp file, sync | rename it over the table | sync directory | give out
 //! ```
 //!
-//! Before the rename the old mark stands and nothing was given out; after it the new one may or may
+//! Before the rename the old table stands and nothing was given out; after it the new one may or may
 //! not survive a power failure, and still nothing was given out. The lock is a file of its own that
 //! is never renamed or removed: a lock on a file that is replaced would be held on the old one only.
 //!
@@ -26,10 +24,12 @@ mod cluster;
 mod directory;
 mod error;
 mod files;
-mod floor;
+mod ivs;
 mod key_id;
 mod lifetimes;
 mod pair;
+mod plausible;
+mod provenance;
 mod sequences;
 mod table;
 mod territory;
@@ -44,7 +44,8 @@ use std::sync::Arc;
 use forebay_crypto::SaKeys;
 use forebay_ipsec::IvRange;
 use forebay_planted::{Fault, planted};
-use serde::{Deserialize, Serialize};
+
+use self::ivs::Marks;
 
 pub use cluster::ClusterNote;
 pub use error::IvStoreError;
@@ -52,6 +53,8 @@ pub use files::{Files, Identity, Lock, System, Writing};
 pub use key_id::KeyId;
 pub use lifetimes::LifeNote;
 pub use pair::{Ahead, Alone, NotNoted, Noting, PairNote, Record, Replica};
+pub use plausible::Plausible;
+pub use provenance::{Provenance, Role};
 pub use sequences::{Block, SequenceId, Used, Wanted};
 pub use territory::Territory;
 pub use windows::{WindowNote, WindowStore};
@@ -60,24 +63,8 @@ pub use windows::{WindowNote, WindowStore};
 /// As nanoseconds they are 4.3 s, so that restarts do not drive the marks far ahead of the clock.
 pub const IVS_PER_SA: u64 = 1 << 32;
 
-/// Longest mark file, in bytes; one that Forebay wrote is far shorter.
-const MAX_MARK_LEN: u64 = 256;
-
-/// So many keys have their marks in files of their own; those of more, reserved at once, are in one.
-const OWN_FILES: usize = 16;
-/// That file.
-const TOGETHER: &str = "together.json";
-
+/// That of every file but the table of IVs.
 const SCHEMA: u32 = 1;
-
-/// What a mark file says, as one line of JSON.
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Mark {
-    schema: u32,
-    /// The first IV that no reservation has covered.
-    reserved_until: u64,
-}
 
 /// The steps of a reservation that change something, for tests that stop behind one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +98,7 @@ impl IvStore {
 
     /// The same on another file system.
     pub fn on(directory: impl Into<PathBuf>, files: Arc<dyn Files>) -> IvStore {
-        let (directory, kept, replica) = (directory.into(), floor::KEPT, Arc::new(Alone));
+        let (directory, kept, replica) = (directory.into(), ivs::KEPT, Arc::new(Alone));
         IvStore { directory, files, kept, territory: None, replica }
     }
 
@@ -222,70 +209,66 @@ impl IvStore {
         let lock = files.lock(&lock_path).map_err(failed(&lock_path))?;
         after(Step::Locked).map_err(failed(&lock_path))?;
 
-        let together_path = self.directory.join(TOGETHER);
-        let (floor, mut together) = self.prune(now_ns, after)?;
+        let mut marks = Marks::read(self)?;
+        marks.prune(now_ns, self.kept);
+        let (own, half) = match self.territory {
+            Some(territory) => (territory.ivs(), Some(usize::from(territory.number()))),
+            None => (0..u64::MAX, None),
+        };
+        let path = self.directory.join(ivs::FILE);
+        let clock = own.start.saturating_add(now_ns);
         let mut ranges = BTreeMap::new();
-        for (&id, &count) in counts {
-            let path = self.mark_path(id);
-            let mark = together.marks.get(&id.to_string()).copied().unwrap_or_default();
-            let mark = read_mark(files, &path)?.max(mark);
-            let own = self.territory.map_or(0..u64::MAX, Territory::ivs);
-            let clock = own.start.saturating_add(now_ns);
-            let start = if planted(Fault::IvMarkIgnored) { clock } else { mark.max(floor).max(clock) };
+        for (&key, &count) in counts {
+            let known = marks.of(key)?;
+            // The other half is the other gateway's; whoever is alone, or was, is behind both.
+            let mark = half.map_or(known[0].max(known[1]), |half| known[half]);
+            let floor = marks.floor.max(clock);
+            let start = if planted(Fault::IvMarkIgnored) { clock } else { mark.max(floor) };
             let end = start
                 .checked_add(count)
                 .filter(|&end| end <= own.end)
-                .ok_or(IvStoreError::UsedUp { path })?;
-            ranges.insert(id, start..end);
+                .ok_or_else(|| IvStoreError::UsedUp { path: path.clone(), key })?;
+            // One that crosses the middle is in both.
+            if start < ivs::HALF {
+                marks.raise(key, end.min(ivs::HALF));
+            }
+            if end > ivs::HALF {
+                marks.raise(key, end);
+            }
+            ranges.insert(key, start..end);
         }
-        let text = |reserved_until| -> io::Result<String> {
-            Ok(serde_json::to_string(&Mark { schema: SCHEMA, reserved_until })? + "\n")
-        };
-        // Of a pair all are in one file, which goes to the other gateway as a whole.
-        let texts: io::Result<Vec<_>> = if ranges.len() > OWN_FILES || self.territory.is_some() {
-            together.marks.extend(ranges.iter().map(|(id, range)| (id.to_string(), range.end)));
-            together.file(&together_path).map(|file| vec![file])
-        } else {
-            ranges
-                .iter()
-                .map(|(&id, range)| {
-                    let less = if planted(Fault::IvMarkTooLow) { 1 } else { 0 };
-                    Ok((self.mark_path(id), text(range.end - less)?))
-                })
-                .collect()
-        };
         let records: Vec<Record> =
             ranges.iter().map(|(&key, range)| Record::Ivs { key, until: range.end }).collect();
         let noting = self.replica.begin(&records).map_err(IvStoreError::NotNoted)?;
-        let written = texts.and_then(|texts| replace(files, &texts, after));
-        written.map_err(failed(&self.directory))?;
-        files.sync_directory(&self.directory).map_err(failed(&self.directory))?;
-        after(Step::DirectorySynced).map_err(failed(&self.directory))?;
+        self.write_marks(&marks, after)?;
         drop(lock);
         noting.wait();
         Ok(ranges)
     }
 
-    fn mark_path(&self, id: KeyId) -> PathBuf {
-        self.directory.join(format!("{id}.json"))
+    /// Makes the table of IVs durable, and removes what it stands for.
+    fn write_marks(
+        &self,
+        marks: &Marks,
+        after: &mut dyn FnMut(Step) -> io::Result<()>,
+    ) -> Result<(), IvStoreError> {
+        let files = &*self.files;
+        let mut write = || {
+            replace(files, &[marks.file(&self.directory)?], after)?;
+            files.sync_directory(&self.directory)?;
+            after(Step::DirectorySynced)?;
+            for path in marks.old() {
+                files.remove(path)?;
+                after(Step::Removed)?;
+            }
+            Ok(())
+        };
+        write().map_err(|error| IvStoreError::Write { path: self.directory.clone(), error })
     }
-}
 
-/// The mark of a key, 0 for one that has none. A file that says anything but a mark is an error:
-/// to start over could repeat IVs.
-fn read_mark(files: &dyn Files, path: &Path) -> Result<u64, IvStoreError> {
-    let corrupt = |why: String| IvStoreError::Corrupt { path: path.to_owned(), why };
-    let text = match files.read(path, MAX_MARK_LEN + 1) {
-        Ok(text) if text.is_empty() => return Err(corrupt("it is empty".into())),
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(IvStoreError::Read { path: path.to_owned(), error }),
-    };
-    let mark: Mark = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
-    if mark.schema != SCHEMA {
-        return Err(corrupt(format!("it has schema {}, expected {SCHEMA}", mark.schema)));
+    fn files(&self) -> &dyn Files {
+        &*self.files
     }
-    Ok(mark.reserved_until)
 }
 
 /// Replaces files, which are in one directory, by ones with these texts; durable once the directory has been synced
@@ -305,9 +288,24 @@ fn replace(
         file.sync()?;
         after(Step::Synced)?;
     }
+    let name =
+        |path: &'_ Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let is_made =
+        |path: &Path| files.identity(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let made: Vec<String> =
+        texts.iter().filter(|(path, _)| is_made(path)).map(|(path, _)| name(path)).collect();
     for (path, _) in texts {
         files.rename(&temporary(path), path)?;
         after(Step::Renamed)?;
+    }
+    let Some(directory) = texts.first().and_then(|(path, _)| path.parent()).filter(|_| !made.is_empty())
+    else {
+        return Ok(());
+    };
+    if let Some(note) = provenance::with_made(files, directory, &made).map_err(io::Error::other)? {
+        // Not before the file: one that is named has to be there.
+        files.sync_directory(directory)?;
+        replace(files, &[note], after)?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ fn heard(role: Role, term: u64) -> Heard {
 /// Lets time pass in small steps, the peer saying `says` if it says anything; the first step taken.
 fn pass(one: &mut Election, from: u64, to: u64, says: Option<Heard>) -> Option<(u64, Step)> {
     (from..to).step_by(10).find_map(|at| {
-        let step = says.and_then(|says| one.hear(ms(at), says)).or_else(|| one.tick(ms(at), true));
+        let step = says.and_then(|says| one.hear(ms(at), says)).or_else(|| one.tick(ms(at), Complete::YES));
         step.map(|step| (at, step))
     })
 }
@@ -75,7 +75,7 @@ fn a_standby_takes_over_when_the_active_gateway_is_silent_closes_or_resigns() {
     assert_eq!(pass(&mut one, 0, 1_000, Some(active)), None);
     let resigned = Heard { resigned: true, role: Role::Standby, ..active };
     assert_eq!(one.hear(ms(1_000), resigned), None);
-    assert_eq!(one.tick(ms(1_000), true), Some(Step::TakeOver("the peer resigned")));
+    assert_eq!(one.tick(ms(1_000), Complete::YES), Some(Step::TakeOver("the peer resigned")));
 }
 
 #[test]
@@ -96,12 +96,12 @@ fn a_process_that_was_suspended_stands_down_and_does_not_take_over_for_silence_i
     let (at, _) = pass(&mut active, 0, 2_500, standby).unwrap();
     assert_eq!(pass(&mut active, at + 10, 2_510, standby), None);
     assert_eq!(active.hear(ms(2_510), heard(Role::Standby, 1)), None);
-    assert_eq!(active.tick(ms(2_510), true), None);
-    assert_eq!(active.tick(ms(4_000), true), Some(Step::StandDown("the process was suspended")));
+    assert_eq!(active.tick(ms(2_510), Complete::YES), None);
+    assert_eq!(active.tick(ms(4_000), Complete::YES), Some(Step::StandDown("the process was suspended")));
 
     let mut standby = Election::new(settings(1), 0, ms(0));
     assert_eq!(pass(&mut standby, 0, 1_000, Some(heard(Role::Active, 3))), None);
-    assert_eq!(standby.tick(ms(4_000), true), None);
+    assert_eq!(standby.tick(ms(4_000), Complete::YES), None);
     assert_eq!(pass(&mut standby, 4_010, 4_400, None), None);
 }
 
@@ -154,7 +154,7 @@ fn whatever_happens_two_gateways_end_with_one_that_is_active_and_no_term_twice()
                 }
                 let mut steps = vec![];
                 // As in the program, the time is looked at before what has come meanwhile.
-                steps.extend(node.election.tick(ms(at), true));
+                steps.extend(node.election.tick(ms(at), Complete::YES));
                 while node.inbox.front().is_some_and(|(when, _)| *when <= at) {
                     let (_, heard) = node.inbox.pop_front().unwrap();
                     steps.extend(node.election.hear(ms(at), heard));

@@ -145,9 +145,13 @@ impl Shared {
         state.links.get_mut(&link)?.heard = (self.clock)();
         let is_session = state.session.is_some_and(|(_, at)| at == link);
         match message {
-            Message::Beat { active, term, preferred, unmerged } => {
+            Message::Beat { active, term, preferred, unmerged, wants, session } => {
                 let role = if active { Role::Active } else { Role::Standby };
-                state.peer_unmerged = unmerged;
+                state.peer_wants = wants;
+                if unmerged && (session.is_none() || session != state.received_session) {
+                    // It has used something that it could not send, or sends it in another session.
+                    state.complete = None;
+                }
                 self.hear(&mut state, Heard { role, term, preferred, resigned: false });
             }
             Message::Noted { at } if is_session => self.outbox.acknowledge(at),
@@ -163,8 +167,8 @@ impl Shared {
             // Sent before the peer went on by another connection, and late.
             Message::Note { .. } | Message::Merge { .. } if !state.source.is(link) => {}
             Message::Note { at, records } => self.work.send(Work::Note { link, at, records }).ok()?,
-            Message::Merge { records, active, last } => {
-                self.work.send(Work::Merge { link, records, active, last }).ok()?;
+            Message::Merge { records, active, term, last } => {
+                self.work.send(Work::Merge { link, records, active, term, last }).ok()?;
             }
             Message::Resign { term } => self.work.send(Work::Resign { term }).ok()?,
         }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use forebay_planted::{Fault, planted};
-use forebay_state::{IvStoreError, Record};
+use forebay_state::{IvStoreError, Plausible, Record, SequenceId};
 
 use super::{SESSION_AGAIN, Shared, lock};
 use crate::election::{Heard, Role};
@@ -20,7 +21,7 @@ pub(super) enum Work {
     /// Records to note.
     Note { link: u64, at: u64, records: Vec<Record> },
     /// A part of all of its records.
-    Merge { link: u64, records: Vec<Record>, active: bool, last: bool },
+    Merge { link: u64, records: Vec<Record>, active: bool, term: u64, last: bool },
     /// It has ended.
     Resign { term: u64 },
 }
@@ -60,18 +61,18 @@ impl Notes {
     fn take(&mut self, shared: &Shared, work: Work) {
         let done = match work {
             Work::Note { link, at, records } => shared.note(link, at, &records),
-            Work::Merge { link, mut records, active, last } => {
+            Work::Merge { link, mut records, active, term, last } => {
                 let all = self.parts.entry(link).or_default();
                 all.append(&mut records);
                 match (last, all.len() > RECORDS_MAX) {
                     (_, true) => {
-                        tracing::error!("the peer has more than {RECORDS_MAX} records; they are not taken");
                         self.parts.remove(&link);
-                        Ok(())
+                        let what = format!("more than {RECORDS_MAX} records");
+                        Err(IvStoreError::Implausible { what })
                     }
                     (true, false) => {
                         let all = self.parts.remove(&link).unwrap_or_default();
-                        shared.merge(link, &all, active)
+                        shared.merge(link, &all, active, term)
                     }
                     (false, false) => Ok(()),
                 }
@@ -84,8 +85,12 @@ impl Notes {
             }
         };
         if let Err(error) = done {
-            // Nothing is acknowledged, so that the peer does not count on it.
-            tracing::error!(%error, "cannot note records of the peer");
+            // Nothing is acknowledged, so that the peer does not count on it; and this gateway does not count on what it has.
+            shared.lacks();
+            if let IvStoreError::Implausible { .. } = error {
+                lock(&shared.state).refused += 1;
+            }
+            tracing::error!(%error, "cannot note records of the peer; this gateway's records are not complete");
         }
     }
 }
@@ -96,27 +101,35 @@ impl Shared {
     fn note(&self, link: u64, at: u64, records: &[Record]) -> Result<(), IvStoreError> {
         // A data plane that starts meanwhile has these records or the next that are sent.
         let mut mirror = lock(&self.mirror);
+        let (now, plausible) = self.plausible();
         match self.holds() {
-            Some(holds) => mirror.note(records, holds, (self.clock)())?,
-            None => drop(self.store.take_over(records)?),
+            Some(holds) => self.tell_of_put_back(&mirror.note(records, holds, now, plausible)?),
+            None => drop(self.store.take_over(records, plausible)?),
         }
+        lock(&self.state).noted_at = Some(now);
         self.send_on(&lock(&self.state), link, &Message::Noted { at });
         Ok(())
     }
 
-    fn merge(&self, link: u64, records: &[Record], active: bool) -> Result<(), IvStoreError> {
+    fn merge(&self, link: u64, records: &[Record], active: bool, term: u64) -> Result<(), IvStoreError> {
         // One that stops meanwhile leaves them to be merged by whoever comes second.
         let mut mirror = lock(&self.mirror);
+        let (now, plausible) = self.plausible();
         let raised = match self.holds() {
             Some(holds) => {
-                let holds = if active { holds } else { Holds::Both };
-                mirror.note(records, holds, (self.clock)())?;
+                // What is here may be newer: of a peer that is not active, has an older directory, or lacks something.
+                let is_newer = Some(term) >= self.memory.note().complete && !lock(&self.state).peer_wants;
+                let holds = if active && is_newer { holds } else { Holds::Both };
+                self.tell_of_put_back(&mirror.note(records, holds, now, plausible)?);
+                self.memory.change(|note| note.complete = note.complete.max(Some(term)));
                 false
             }
-            None => mirror.merge_running(records)?,
+            None => mirror.merge_running(records, plausible)?,
         };
         let mut state = lock(&self.state);
-        state.received = Some(link);
+        (state.received, state.noted_at) = (Some(link), Some(now));
+        (state.complete, state.lacks) = (state.complete.max(Some(term)), false);
+        state.received_session = state.source.session();
         if raised && !planted(Fault::MergedUnderWay) {
             tracing::warn!(
                 "the peer was active too and has records that were not known here; the data plane starts again with them"
@@ -128,6 +141,29 @@ impl Shared {
             self.send_on(&state, link, &Message::Merged {});
         }
         Ok(())
+    }
+
+    /// The time, and what may be said of records by now.
+    fn plausible(&self) -> (Duration, Plausible) {
+        let now = (self.clock)();
+        let noted = lock(&self.state).noted_at;
+        (now, Plausible::after(noted.map(|at| now.saturating_sub(at))))
+    }
+
+    fn tell_of_put_back(&self, sas: &[SequenceId]) {
+        let Some(first) = sas.first() else { return };
+        lock(&self.state).refused += sas.len() as u64;
+        tracing::error!(
+            sas = sas.len(), sa = %first,
+            "the peer would put replay windows back; what was certainly received stays so"
+        );
+    }
+
+    /// Something of the peer's was not taken.
+    fn lacks(&self) {
+        self.memory.change(|note| note.complete = None);
+        let mut state = lock(&self.state);
+        (state.complete, state.received) = (None, None);
     }
 
     /// Whose windows hold on this standby; `None` if it is none, or has a data plane that still ends.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use forebay_ipsec::Received;
-use forebay_state::{SequenceId, Wanted, WindowNote, WindowStore};
+use forebay_state::{PairNote, SequenceId, Wanted, WindowNote, WindowStore};
 
 use super::*;
 
@@ -88,7 +88,10 @@ fn the_standby_has_every_record_that_was_used_and_takes_over_behind_it() {
 #[test]
 fn of_two_that_were_active_alone_one_starts_again_with_the_records_of_the_other() {
     let directory = tempfile::tempdir().unwrap();
-    // They cannot reach each other.
+    // They cannot reach each other, and somebody wants that they go on all the same.
+    for number in 0..2 {
+        IvStore::new(directory.path().join(format!("state-{number}"))).accept(0).unwrap();
+    }
     let (zero, one) = (start(directory.path(), 0, free_port()), start(directory.path(), 1, free_port()));
     wait_until("both are active", || zero.verdict() == Verdict::Active && one.verdict() == Verdict::Active);
     let wanted = Wanted { id: id('1'), count: 1_000, end: END };
@@ -157,6 +160,10 @@ fn a_state_directory_of_the_other_gateway_is_refused() {
     assert!(matches!(refused.err(), Some(PairError::Number(1, 0))));
 }
 
+fn beat(active: bool, term: u64) -> Message {
+    Message::Beat { active, term, preferred: false, unmerged: false, wants: false, session: None }
+}
+
 /// A speaker to nobody.
 struct Nobody;
 
@@ -184,7 +191,8 @@ fn one_that_has_stood_down_announces_nothing() {
         heartbeat: forebay_time::Duration::from_millis(100),
         silence: forebay_time::Duration::from_millis(500),
     };
-    let store = IvStore::new(directory.path());
+    let store = IvStore::new(directory.path().join("state"));
+    store.accept(0).unwrap();
     let claim = store.claim().unwrap();
     let clocks = Clocks { monotonic: || NOW.get(), unix: || Duration::ZERO };
     let (pair, stepper) = Pair::stepped(&config, (store, claim), 1, clocks, Arc::new(|| {})).unwrap();
@@ -196,6 +204,156 @@ fn one_that_has_stood_down_announces_nothing() {
     assert_eq!(pair.verdict(), Verdict::Active, "there is no peer");
     assert_eq!(pair.announce_every(), Some(ANNOUNCE_EVERY));
     let link = stepper.connect(Arc::new(Nobody));
-    assert!(stepper.hear(link, Message::Beat { active: true, term: 99, preferred: false, unmerged: false }));
+    assert!(stepper.hear(link, beat(true, 99)));
     assert_eq!((pair.verdict(), pair.announce_every()), (Verdict::Standby, None));
+}
+
+thread_local! {
+    static TIME: std::cell::Cell<Duration> = const { std::cell::Cell::new(Duration::ZERO) };
+}
+
+/// A gateway of a pair whose time and connections are the test's.
+fn stepped(state: &Path, number: u8) -> (Pair, Stepper) {
+    let config = forebay_config::Pair {
+        number,
+        preferred: number == 0,
+        listen: vec![],
+        peers: vec![],
+        key_file: "/none".into(),
+        addresses: vec![],
+        heartbeat: forebay_time::Duration::from_millis(100),
+        silence: forebay_time::Duration::from_millis(500),
+    };
+    let store = IvStore::new(state);
+    let claim = store.claim().unwrap();
+    let clocks = Clocks { monotonic: || TIME.get(), unix: || Duration::ZERO };
+    Pair::stepped(&config, (store, claim), number.into(), clocks, Arc::new(|| {})).unwrap()
+}
+
+fn pass(steppers: &[&Stepper], seconds: u32) {
+    for _ in 0..seconds * 100 {
+        TIME.set(TIME.get() + TICK);
+        steppers.iter().for_each(|stepper| stepper.pass_time());
+    }
+}
+
+/// What one says is heard by the other, later.
+#[derive(Clone, Default)]
+struct Line(Arc<Mutex<Vec<Message>>>);
+
+impl Speaker for Line {
+    fn say(&self, message: &Message) -> bool {
+        lock(&self.0).push(message.clone());
+        true
+    }
+
+    fn end(&self) {}
+}
+
+/// Two gateways with a connection.
+fn talk([one, two]: [&Stepper; 2], seconds: u32) {
+    let lines = [Line::default(), Line::default()];
+    let links = [one.connect(Arc::new(lines[0].clone())), two.connect(Arc::new(lines[1].clone()))];
+    for _ in 0..seconds * 100 {
+        pass_once(&[one, two]);
+        for (from, to, link) in [(0, two, links[1]), (1, one, links[0])] {
+            for message in std::mem::take(&mut *lock(&lines[from].0)) {
+                to.hear(link, message);
+            }
+        }
+    }
+    one.disconnect(links[0]);
+    two.disconnect(links[1]);
+}
+
+fn pass_once(steppers: &[&Stepper]) {
+    TIME.set(TIME.get() + TICK);
+    steppers.iter().for_each(|stepper| stepper.pass_time());
+}
+
+/// The audit's two attacks: a gateway that was replaced, with an empty directory and the link late; and a standby that was stopped while
+/// its peer went on, and starts alone when that one has gone.
+#[test]
+fn a_gateway_that_may_lack_records_is_not_active_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = |name: &str| directory.path().join(name);
+    let (new, stepper) = stepped(&state("replaced"), 0);
+    pass(&[&stepper], 10);
+    assert_eq!(
+        (new.verdict(), new.status().waits),
+        (Verdict::Standby, Some("no peer was heard since the start"))
+    );
+
+    let (zero, zeros) = stepped(&state("0"), 0);
+    let (one, ones) = stepped(&state("1"), 1);
+    talk([&zeros, &ones], 3);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Active, Verdict::Standby]);
+    drop(zero.prepare().unwrap());
+    drop((one, ones));
+    // The active one goes on without it.
+    pass(&[&zeros], 2);
+    let (store, claim) = zero.prepare().unwrap();
+    store.reserve_sequences(&[Wanted { id: id('1'), count: 10, end: END }]).unwrap();
+    assert!(zeros.is_unmerged());
+    drop((zero, zeros, store, claim));
+    let (one, ones) = stepped(&state("1"), 1);
+    pass(&[&ones], 10);
+    assert_eq!(one.verdict(), Verdict::Standby, "it was not there when its peer went on");
+    assert!(one.status().waits.is_some());
+    // The one that went on alone may start alone; the other is active behind it only when it has everything.
+    let (zero, zeros) = stepped(&state("0"), 0);
+    pass(&[&zeros, &ones], 4);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Active, Verdict::Standby]);
+    drop(zero.prepare().unwrap());
+    talk([&zeros, &ones], 3);
+    drop((zero, zeros));
+    pass(&[&ones], 2);
+    assert_eq!(one.verdict(), Verdict::Active);
+    let records = IvStore::new(state("1")).records().unwrap();
+    assert!(records.contains(&Record::Numbers { id: id('1'), last: 10 }));
+    // An operator's word, which is heard while it waits.
+    IvStore::new(state("replaced")).accept(0).unwrap();
+    pass(&[&stepper], 3);
+    assert_eq!(new.verdict(), Verdict::Active);
+}
+
+/// A gateway that an operator let go on with an old directory, and its peer that knows better: both go on with the union.
+#[test]
+fn a_gateway_with_an_older_directory_does_not_put_its_peer_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = |name: &str| directory.path().join(name);
+    let (good, old) = (IvStore::new(state("1")), IvStore::new(state("0")));
+    let window =
+        |top: u64| WindowNote { id: id('2'), received: Received { top, certain: top, missing: vec![] } };
+    WindowStore::new(&good).put(&[window(4_000)], 0, &|_| true).unwrap();
+    WindowStore::new(&old).put(&[window(10)], 0, &|_| true).unwrap();
+    let mut note = PairNote::new(1);
+    (note.term, note.complete) = (7, Some(7));
+    good.remember_pair(&note).unwrap();
+    old.accept(0).unwrap();
+    let (zero, zeros) = stepped(&state("0"), 0);
+    pass(&[&zeros], 5);
+    assert_eq!(zero.verdict(), Verdict::Active);
+    drop(zero.prepare().unwrap());
+    let (one, ones) = stepped(&state("1"), 1);
+    talk([&zeros, &ones], 1);
+    assert_eq!(zero.verdict(), Verdict::Restart, "it begins again with what its peer has");
+    drop(zero.prepare().unwrap());
+    for store in [&good, &old] {
+        assert_eq!(WindowStore::new(store).all().unwrap(), [window(4_000)]);
+    }
+    assert_eq!(one.verdict(), Verdict::Standby);
+}
+
+/// Terms never wrap, and one that cannot be is refused and counted.
+#[test]
+fn an_implausible_term_is_refused_and_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (pair, stepper) = stepped(&directory.path().join("state"), 0);
+    let link = stepper.connect(Arc::new(Nobody));
+    for (term, refused) in [(u64::MAX, 1), (1 << 63, 2), (1 << 40, 3), (5, 3), (1 << 40, 4)] {
+        assert!(stepper.hear(link, beat(true, term)));
+        assert_eq!(pair.status().refused, refused, "{term}");
+    }
+    assert_eq!(pair.status().term, 5);
 }

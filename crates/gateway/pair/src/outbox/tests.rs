@@ -81,3 +81,18 @@ fn everything_is_read_only_when_nothing_is_written_that_the_session_does_not_hav
     noting.wait();
     is_done.recv().unwrap();
 }
+
+/// As on a full disk: after a crash it would not know that it went on alone.
+#[test]
+fn nothing_is_used_alone_that_cannot_be_remembered() {
+    let (directory, outbox) = outbox(Duration::from_secs(60));
+    let in_the_way = directory.path().join("pair.tmp");
+    std::fs::create_dir(&in_the_way).unwrap();
+    assert!(outbox.begin(&[record(1)]).is_err());
+    // Nothing is being written.
+    outbox.open(Arc::new(|_| false));
+    outbox.settled();
+    std::fs::remove_dir(&in_the_way).unwrap();
+    outbox.begin(&[record(1)]).unwrap().wait();
+    assert!(outbox.memory.note().unmerged);
+}

@@ -26,7 +26,7 @@ use forebay_state::lifetimes;
 use forebay_state::numbers::{Ivs, Keeper, Reserved, SequenceReserver};
 use forebay_state::recorder::Recorder;
 use forebay_state::windows::{self, Windows};
-use forebay_state::{IvStore, IvStoreError, Lock, SequenceId, WindowStore};
+use forebay_state::{IvStore, IvStoreError, Lock, Role, SequenceId, WindowStore};
 use forebay_taps::{Side, Taps, TapsStatus};
 use forebay_worker::Workers;
 use forebay_worker::installed::{self, InstallError, takes_ivs};
@@ -64,12 +64,18 @@ pub struct Service {
 /// How often the claim of a state directory is tried again, and the time between two attempts.
 const CLAIMS: (u32, std::time::Duration) = (100, std::time::Duration::from_millis(30));
 
-/// Claims the state directory. A gateway that was killed a moment ago may hold it until the system has ended it.
+/// Claims the state directory for a gateway in this role. One that was killed a moment ago may hold it until the system has ended it.
 ///
 /// # Errors
-/// As [`IvStore::claim`].
+/// As [`IvStore::claim`] and [`IvStore::enter`].
+pub fn claim(store: &IvStore, role: Role) -> Result<Lock, IvStoreError> {
+    let claimed = claim_alone(store)?;
+    store.enter(role)?;
+    Ok(claimed)
+}
+
 #[allow(clippy::disallowed_methods)] // what is waited for is the end of another process
-pub fn claim(store: &IvStore) -> Result<Lock, IvStoreError> {
+fn claim_alone(store: &IvStore) -> Result<Lock, IvStoreError> {
     for attempt in 0..CLAIMS.0 {
         match store.claim() {
             Err(IvStoreError::InUse { .. }) => {
@@ -121,7 +127,7 @@ impl Service {
                 Some(directory) => IvStore::on(directory, host.files()),
                 None => IvStore::of_user().map_err(StartError::Ivs)?,
             };
-            let claim = claim(&store).map_err(StartError::Ivs)?;
+            let claim = claim(&store, Role::Alone).map_err(StartError::Ivs)?;
             Ok((store, claim, caretaker.clone()))
         };
         let start = state()

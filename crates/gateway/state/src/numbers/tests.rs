@@ -84,9 +84,9 @@ fn noted(directory: &Path) -> u64 {
 /// The first IV that is not reserved.
 fn ivs_noted(directory: &Path) -> u64 {
     let key = KeyId::of(&parse(FILE, "test").unwrap().entries[0].keys);
-    let text = std::fs::read_to_string(directory.join(format!("{key}.json"))).unwrap_or_default();
-    let digits = text.rsplit(':').next().unwrap_or_default().trim_end().trim_end_matches('}');
-    digits.parse().unwrap_or(0)
+    let text = std::fs::read_to_string(directory.join("together.json")).unwrap_or_default();
+    let marks = text.split_once(&format!("\"{key}\":["));
+    marks.and_then(|(_, marks)| marks.split(',').next()?.parse().ok()).unwrap_or(0)
 }
 
 /// A gateway with one outbound SA that numbers its packets in blocks of 16.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{IvStore, IvStoreError, SCHEMA};
 
 /// The file.
-const FILE: &str = "cluster.json";
+pub(super) const FILE: &str = "cluster.json";
 
 /// What a gateway of a cluster remembers over restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The directory for a user's state, from the environment.
@@ -17,8 +17,21 @@ pub(super) fn of_user(environment: impl Fn(&str) -> Option<OsString>, is_root: b
         .or_else(|| is_root.then(|| forebay_config::SYSTEM_DIRECTORY.into()))
 }
 
-/// Makes the directory and those above it that are missing, each durably.
+/// Makes the directory and those above it that are missing, each durably, and sees to it that nobody else can change what is in it.
 pub(super) fn make(directory: &Path) -> io::Result<()> {
+    make_missing(directory)?;
+    let metadata = directory.metadata()?;
+    let why = match (metadata.uid(), metadata.mode() & 0o777) {
+        (owner, _) if owner != rustix::process::geteuid().as_raw() => {
+            format!("it belongs to another user (UID {owner})")
+        }
+        (_, mode) if mode & 0o022 != 0 => format!("others can write to it (mode {mode:03o}, expected 700)"),
+        _ => return Ok(()),
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+fn make_missing(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
@@ -26,7 +39,7 @@ pub(super) fn make(directory: &Path) -> io::Result<()> {
         Some(above) if !above.as_os_str().is_empty() => above,
         _ => Path::new("."),
     };
-    make(above)?;
+    make_missing(above)?;
     match DirBuilder::new().mode(0o700).create(directory) {
         // Another process was faster; it may not have synced yet, so that this one does.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}

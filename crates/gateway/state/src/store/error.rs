@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
-use super::NotNoted;
+use super::{KeyId, NotNoted, Role};
 
 /// Why no IVs could be reserved; none were given out.
 #[derive(Debug)]
@@ -36,17 +36,38 @@ pub enum IvStoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// A file with records was there and is not there any more.
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The directory is that of a gateway in another role, whose peers may have used what it does not know.
+    OfOthers {
+        /// The directory.
+        path: PathBuf,
+        /// What it is.
+        was: Role,
+        /// What it would be.
+        is: Role,
+    },
     /// Another gateway that runs records its numbers there.
     InUse {
         /// The directory.
         directory: PathBuf,
     },
-    /// The gateways of a cluster share their records, and these cannot be noted there.
+    /// The other gateway says what cannot be, by what is known here.
+    Implausible {
+        /// What.
+        what: String,
+    },
+    /// Other gateways have to know the records, or that they do not, and cannot be told.
     NotNoted(NotNoted),
     /// The numbers have come to an end for a key.
     UsedUp {
-        /// The file with the key's mark.
+        /// The file with the marks.
         path: PathBuf,
+        /// The key.
+        key: KeyId,
     },
 }
 
@@ -63,12 +84,21 @@ impl fmt::Display for IvStoreError {
             IvStoreError::Corrupt { path, why } => {
                 write!(f, "the record of used IVs is damaged: {}: {why}", path.display())
             }
+            IvStoreError::Missing { path } => {
+                write!(f, "the file of records {} is missing", path.display())
+            }
+            IvStoreError::OfOthers { path, was, is } => {
+                write!(f, "the state in {} is of {was}, this is {is}", path.display())
+            }
             IvStoreError::InUse { directory } => {
                 write!(f, "another gateway runs with the state in {}", directory.display())
             }
-            IvStoreError::NotNoted(NotNoted(why)) => write!(f, "cannot record in the cluster's store: {why}"),
-            IvStoreError::UsedUp { path } => {
-                write!(f, "no IVs are left for the key of {}", path.display())
+            IvStoreError::Implausible { what } => write!(f, "implausible records are refused: {what}"),
+            IvStoreError::NotNoted(NotNoted(why)) => {
+                write!(f, "cannot record where others have to know: {why}")
+            }
+            IvStoreError::UsedUp { path, key } => {
+                write!(f, "no IVs are left for the key {key} in {}", path.display())
             }
         }
     }
@@ -104,16 +134,29 @@ impl Diagnostic for IvStoreError {
                  clock on: do that only if you are sure that the clock is right, has never been ahead, \
                  and that the key has been started at most now and then"
             }
+            IvStoreError::Missing { .. } => {
+                "put the file back. If it is lost, give the SAs new keys: which numbers were used and which packets were received is not \
+                 known any more. `forebay state accept` has the gateway start without the file"
+            }
+            IvStoreError::OfOthers { .. } => {
+                "what the other gateways have used and received since is not known here: give the SAs new keys, or take the state \
+                 of the gateway that was active last. `forebay state accept` has the gateway leave with what it knows"
+            }
             IvStoreError::InUse { .. } => {
                 "end that one first, or give each gateway a directory of its own with `state` in `[keys]`: two would undo \
                  each other's records of sequence numbers and replay windows"
             }
+            IvStoreError::Implausible { .. } => {
+                "the peer has another state directory than it should have, or somebody else has the key of the link: see which \
+                 gateway is right before it goes on, and replace the key (`key_file` in [pair]) if it may be known"
+            }
             IvStoreError::NotNoted(_) => {
-                "see what etcd says (`etcdctl endpoint status`); what was reserved before is used until its end"
+                "in a cluster see what etcd says (`etcdctl endpoint status`), in a pair whether the disk of `state` is full; what was \
+                 reserved before is used until its end"
             }
             IvStoreError::UsedUp { .. } => {
-                "the SA needs a new key, or the machine's clock and this file's `reserved_until` (in ns \
-                 since 1970) are far off"
+                "the SA needs a new key, or the machine's clock and this key's `marks` (in ns since 1970, in the \
+                 upper half 2^63 more) are far off"
             }
         };
         Some(Box::new(text))

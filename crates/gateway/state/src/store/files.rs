@@ -117,14 +117,14 @@ impl Files for System {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
         rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
         // Closing it is what unlocks.
         Ok(Box::new(file))
     }
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
         match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -134,17 +134,17 @@ impl Files for System {
 
     fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::open(path)?.take(most).read_to_end(&mut bytes)?;
+        options().read(true).open(path)?.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn Writing>> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let file = options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         Ok(Box::new(file))
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn Writing>> {
-        let file = OpenOptions::new().append(true).mode(0o600).open(path)?;
+        let file = options().append(true).mode(0o600).open(path)?;
         Ok(Box::new(Appending(file)))
     }
 
@@ -170,6 +170,13 @@ impl Files for System {
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
+}
+
+/// A link in the place of a file would have another file written or believed.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+    options
 }
 
 impl Writing for File {

@@ -22,9 +22,6 @@ const DOMAIN: &[u8] = b"forebay iv reservation v1\0";
 pub struct KeyId([u8; 16]);
 
 impl KeyId {
-    /// Length of a fingerprint as text, in hex digits.
-    pub(super) const DIGITS: usize = 32;
-
     /// The fingerprint of an SA's cipher key.
     pub fn of(keys: &SaKeys) -> KeyId {
         let cipher: &[u8] = match keys.suite().cipher() {

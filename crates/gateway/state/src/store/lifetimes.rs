@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Files, IvStore, IvStoreError, Record, SCHEMA, SequenceId, replace};
+use super::{Files, IvStore, IvStoreError, Record, SCHEMA, SequenceId, provenance, replace};
 
 /// The file.
 pub(super) const FILE: &str = "lifetimes.json";
@@ -50,12 +50,8 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Table, IvStoreError> {
         let corrupt = |why: String| IvStoreError::Corrupt { path: path.to_owned(), why };
-        let text = match files.read(path, MAX_LEN) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Table { schema: SCHEMA, sas: BTreeMap::new() });
-            }
-            Err(error) => return Err(IvStoreError::Read { path: path.to_owned(), error }),
+        let Some(text) = provenance::read(files, path, MAX_LEN)? else {
+            return Ok(Table { schema: SCHEMA, sas: BTreeMap::new() });
         };
         let table: Table = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
         if table.schema != SCHEMA {

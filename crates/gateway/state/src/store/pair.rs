@@ -6,22 +6,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 use std::time::Duration;
 
 use forebay_ipsec::Received;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::ivs::Marks;
 use super::table::Table;
 use super::{
-    IvStore, IvStoreError, KeyId, LifeNote, SCHEMA, SequenceId, TOGETHER, Territory, WindowNote, replace,
+    IvStore, IvStoreError, KeyId, LifeNote, Plausible, SCHEMA, SequenceId, WindowNote, provenance, replace,
 };
 
-/// Marks of IVs of the other gateway, which it gets back if it has lost its own.
-const OTHER: &str = "peer-ivs.json";
 /// What a gateway of a pair remembers of the pair.
-const PAIR: &str = "pair.json";
+pub(super) const FILE: &str = "pair.json";
 /// Longest such file, in bytes.
 const MAX_LEN: u64 = 1_024;
 
@@ -158,12 +156,21 @@ pub struct PairNote {
     pub term: u64,
     /// Whether it was active and has records that the other may not have.
     pub unmerged: bool,
+    /// Its records are complete up to this term: it was active in it, or has had everything of the gateway that was. `None` if nothing was
+    /// heard yet, or something was not taken.
+    #[serde(default)]
+    pub complete: Option<u64>,
 }
 
 impl PairNote {
     /// That of a gateway which was never one of a pair.
     pub fn new(number: u8) -> PairNote {
-        PairNote { schema: SCHEMA, number, term: 0, unmerged: false }
+        PairNote { schema: SCHEMA, number, term: 0, unmerged: false, complete: None }
+    }
+
+    /// Whether it may go on with what it has where the other gateway is not heard: it was the last that went on alone.
+    pub fn was_alone(&self) -> bool {
+        self.unmerged && self.complete.is_some_and(|complete| complete >= self.term)
     }
 }
 
@@ -173,7 +180,7 @@ impl IvStore {
     /// # Errors
     /// If it cannot be read, or says something else.
     pub fn pair_note(&self) -> Result<Option<PairNote>, IvStoreError> {
-        self.note(PAIR, |note: &PairNote| note.schema)
+        self.note(FILE, |note: &PairNote| note.schema)
     }
 
     /// Remembers this of the pair, durably. Only the gateway that has claimed the directory may, one thread at a time: the
@@ -182,7 +189,7 @@ impl IvStore {
     /// # Errors
     /// If it cannot be written.
     pub fn remember_pair(&self, note: &PairNote) -> Result<(), IvStoreError> {
-        self.remember(PAIR, note)
+        self.remember(FILE, note)
     }
 
     /// A small file with a note that says its `schema`; `None` if it is not there.
@@ -193,11 +200,7 @@ impl IvStore {
     ) -> Result<Option<T>, IvStoreError> {
         let path = self.directory.join(name);
         let corrupt = |why: String| IvStoreError::Corrupt { path: path.clone(), why };
-        let text = match self.files.read(&path, MAX_LEN) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(IvStoreError::Read { path, error }),
-        };
+        let Some(text) = provenance::read(&*self.files, &path, MAX_LEN)? else { return Ok(None) };
         let note: T = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
         match schema(&note) {
             SCHEMA => Ok(Some(note)),
@@ -217,6 +220,16 @@ impl IvStore {
         write().map_err(|error| IvStoreError::Write { path: path.clone(), error })
     }
 
+    /// Behind which IVs each cipher key has to begin, by all marks that are here, for SAs whose IVs are not reserved here.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or says something else.
+    pub fn used_ivs(&self) -> Result<BTreeMap<KeyId, u64>, IvStoreError> {
+        let marks = Marks::read(self)?;
+        let behind = |marks: [u64; 2]| marks[0].max(marks[1]);
+        Ok(marks.of.iter().map(|(key, marks)| (*key, behind(*marks))).collect())
+    }
+
     /// All records but replay windows, those that came from the other gateway included.
     ///
     /// # Errors
@@ -225,10 +238,9 @@ impl IvStore {
         self.locked(|store| {
             let files = &*store.files;
             let mut records = Vec::new();
-            for name in [TOGETHER, OTHER] {
-                for (key, until) in Table::read(files, &store.directory.join(name))?.marks {
-                    records.extend(key.try_into().ok().map(|key| Record::Ivs { key, until }));
-                }
+            for (key, marks) in Marks::read(store)?.of {
+                let known = marks.into_iter().filter(|until| *until > 0);
+                records.extend(known.map(|until| Record::Ivs { key, until }));
             }
             let mut numbers = store.retired()?;
             // What stands there of one that has come back is behind.
@@ -246,64 +258,50 @@ impl IvStore {
     /// records of one SA that holds which allows less. Whether numbers were used there beyond those that are recorded here.
     ///
     /// # Errors
-    /// If a file cannot be read or written, or says something else.
-    pub fn take_over(&self, records: &[Record]) -> Result<bool, IvStoreError> {
-        let mut ivs: [BTreeMap<String, u64>; 2] = Default::default();
-        let (mut numbers, mut lives) = (Vec::new(), Vec::new());
-        let own = self.territory.map_or(0, Territory::number);
+    /// If a file cannot be read or written, or says something else, or a record goes beyond what is `plausible`: then no number, IV or
+    /// life is taken over.
+    pub fn take_over(&self, records: &[Record], plausible: Plausible) -> Result<bool, IvStoreError> {
+        let (mut ivs, mut numbers, mut lives) = (Vec::new(), Vec::new(), Vec::new());
         for record in records {
             match record {
-                Record::Ivs { key, until } => {
-                    let other = Territory::owner_of_iv(*until) != own;
-                    let mark = ivs[usize::from(other)].entry(key.to_string()).or_default();
-                    *mark = (*mark).max(*until);
-                }
+                Record::Ivs { key, until } => ivs.push((*key, *until)),
                 Record::Numbers { id, last } => numbers.push((*id, *last)),
                 Record::Life { id, note } => lives.push((*id, *note)),
                 Record::Window { .. } => {}
             }
         }
-        for (name, marks) in [TOGETHER, OTHER].into_iter().zip(ivs) {
-            self.raise(name, marks)?;
-        }
+        ivs.iter().try_for_each(|(key, until)| plausible.iv(*key, *until))?;
         let ids: Vec<SequenceId> = numbers.iter().map(|(id, _)| *id).collect();
-        let raised = self.change_sequences(&ids, |marks| {
-            let mut raised = false;
-            for (id, last) in numbers {
-                let mark = marks.entry(id.to_string()).or_default();
-                raised |= *mark < last;
-                *mark = (*mark).max(last);
-            }
-            raised
-        })?;
+        let raised = self.change_sequences(&ids, |marks| Some(raise_numbers(marks, &numbers, plausible)))?;
+        let raised = raised.unwrap_or(Ok(false))?;
+        self.raise_ivs(ivs)?;
         if !lives.is_empty() {
             self.change_lives(|sas| {
+                for (id, note) in &lives {
+                    let known = sas.get(id).copied().unwrap_or_default();
+                    plausible.number("packet count", *id, known.packets, note.packets)?;
+                    plausible.number("byte count", *id, known.bytes >> 16, note.bytes >> 16)?;
+                }
                 for (id, note) in lives {
                     let known = sas.entry(id).or_insert(note);
                     *known = known.further(&note);
                 }
-            })?;
+                Ok::<(), IvStoreError>(())
+            })??;
         }
         Ok(raised)
     }
 
-    /// Raises the marks of a table.
-    fn raise(&self, name: &str, marks: BTreeMap<String, u64>) -> Result<(), IvStoreError> {
-        if marks.is_empty() {
+    /// Raises the marks of IVs that are lower.
+    fn raise_ivs(&self, ivs: Vec<(KeyId, u64)>) -> Result<(), IvStoreError> {
+        if ivs.is_empty() {
             return Ok(());
         }
-        let path = self.directory.join(name);
         self.locked(|store| {
-            let mut table = Table::read(&*store.files, &path)?;
-            for (key, mark) in marks {
-                let known = table.marks.entry(key).or_default();
-                *known = (*known).max(mark);
-            }
-            let written = table
-                .file(&path)
-                .and_then(|file| replace(&*store.files, &[file], &mut |_| Ok(())))
-                .and_then(|()| store.files.sync_directory(&store.directory));
-            written.map_err(|error| IvStoreError::Write { path: path.clone(), error })
+            let mut marks = Marks::read(store)?;
+            // All of them, so no `any`.
+            let raised = ivs.into_iter().filter(|(key, until)| marks.raise(*key, *until)).count();
+            if raised == 0 { Ok(()) } else { store.write_marks(&marks, &mut |_| Ok(())) }
         })?
     }
 
@@ -314,4 +312,21 @@ impl IvStore {
         let _lock = self.files.lock(&path).map_err(|error| IvStoreError::Write { path, error })?;
         Ok(work(self))
     }
+}
+
+/// Raises the marks of sequence numbers that are lower; whether there were any.
+fn raise_numbers(
+    marks: &mut BTreeMap<String, u64>,
+    numbers: &[(SequenceId, u64)],
+    plausible: Plausible,
+) -> Result<bool, IvStoreError> {
+    let known = |id: &SequenceId| marks.get(&id.to_string()).copied().unwrap_or(0);
+    numbers.iter().try_for_each(|(id, last)| plausible.number("sequence number", *id, known(id), *last))?;
+    let mut raised = false;
+    for (id, last) in numbers {
+        let mark = marks.entry(id.to_string()).or_default();
+        raised |= *mark < *last;
+        *mark = (*mark).max(*last);
+    }
+    Ok(raised)
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::table::Table;
-use super::{IvStore, IvStoreError, Record, Step, replace};
+use super::{IvStore, IvStoreError, Record, Step, provenance, replace};
 
 /// Sets these fingerprints apart from any other hash of the keys.
 const DOMAIN: &[u8] = b"forebay sequence numbers v1\0";
@@ -185,7 +185,7 @@ impl IvStore {
             let used: BTreeSet<String> = used.iter().map(ToString::to_string).collect();
             let gone = table.marks.keys().filter(|id| !used.contains(*id)).count();
             // In a territory IVs have no such bound, but numbers do.
-            if gone <= store.kept.min(super::floor::KEPT) {
+            if gone <= store.kept.min(super::ivs::KEPT) {
                 return Ok(());
             }
             let (stay, go) =
@@ -212,10 +212,8 @@ impl IvStore {
     /// Marks of SAs that are gone. One of an SA that has come back may be behind its mark in the table.
     pub(super) fn retired(&self) -> Result<BTreeMap<String, u64>, IvStoreError> {
         let path = self.directory.join(RETIRED);
-        let text = match self.files.read(&path, RETIRED_MAX_LEN) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-            Err(error) => return Err(IvStoreError::Read { path, error }),
+        let Some(text) = provenance::read(&*self.files, &path, RETIRED_MAX_LEN)? else {
+            return Ok(BTreeMap::new());
         };
         let mark = |line: &str| {
             let (id, last) = line.split_once(' ')?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Files, IvStoreError, SCHEMA};
+use super::{Files, IvStoreError, SCHEMA, provenance};
 
 /// Longest file, in bytes: a million marks.
 const MAX_LEN: u64 = 64 << 20;
@@ -23,12 +23,8 @@ impl Table {
     /// What the file says; nothing, if there is none. A file that says anything but marks is an error.
     pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Table, IvStoreError> {
         let corrupt = |why: String| IvStoreError::Corrupt { path: path.to_owned(), why };
-        let text = match files.read(path, MAX_LEN) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Table { schema: SCHEMA, marks: BTreeMap::new() });
-            }
-            Err(error) => return Err(IvStoreError::Read { path: path.to_owned(), error }),
+        let Some(text) = provenance::read(files, path, MAX_LEN)? else {
+            return Ok(Table { schema: SCHEMA, marks: BTreeMap::new() });
         };
         let table: Table = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
         if table.schema != SCHEMA {

@@ -57,11 +57,6 @@ impl Territory {
         if self.number == 0 { 0..1 << 63 } else { 1 << 63..u64::MAX }
     }
 
-    /// The number of the gateway that has this IV.
-    pub fn owner_of_iv(iv: u64) -> u8 {
-        (iv >> 63) as u8
-    }
-
     /// Up to `count` sequence numbers behind `mark` that are the gateway's and lie in one stripe; none are left up to `end`
     /// if the block is empty.
     pub fn block(self, mark: u64, count: u64, end: u64) -> Block {
@@ -101,6 +96,7 @@ fn bits(end: u64) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::ivs::half;
     use super::*;
 
     const END: u64 = u32::MAX as u64;
@@ -114,7 +110,7 @@ mod tests {
     fn there_are_two_gateways_and_every_iv_is_one_of_theirs() {
         assert_eq!(Territory::of(2), None);
         assert_eq!((of(0).ivs().end, of(1).ivs().start), (1 << 63, 1 << 63));
-        assert_eq!((Territory::owner_of_iv((1 << 63) - 1), Territory::owner_of_iv(1 << 63)), (0, 1));
+        assert_eq!((half(1), half(of(0).ivs().end), half(of(1).ivs().start + 1)), (0, 0, 1));
     }
 
     #[test]

@@ -89,44 +89,51 @@ fn files_are_for_the_owner_only_and_named_by_the_fingerprint() {
     let (_directory, store) = store();
     one(&store, 1000, 10);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-    let mark = store.mark_path(id(1));
+    let table = store.directory().join("together.json");
     assert_eq!(mode(store.directory()), 0o700);
-    assert_eq!((mode(&mark), mode(&store.directory().join("lock"))), (0o600, 0o600));
-    assert_eq!(fs::read_to_string(&mark).unwrap(), "{\"schema\":1,\"reserved_until\":1010}\n");
-    let mut names: Vec<_> =
-        store.directory().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    names.sort();
-    assert_eq!(names, [mark.file_name().unwrap(), "lock".as_ref()]);
+    assert_eq!((mode(&table), mode(&store.directory().join("lock"))), (0o600, 0o600));
+    let text = format!("{{\"schema\":2,\"floor\":0,\"marks\":{{\"{}\":[1010,0]}}}}\n", id(1));
+    assert_eq!(fs::read_to_string(&table).unwrap(), text);
 }
 
+/// Files of one mark, as versions before wrote them.
 #[test]
 fn damaged_marks_are_errors_and_stay_as_they_are() {
     let (_directory, store) = store();
+    let path = store.directory().join(format!("{}.json", id(1)));
+    let table = store.directory().join("together.json");
     one(&store, 1000, 10);
-    let path = store.mark_path(id(1));
     let damaged: [&[u8]; 9] = [
         b"",
         b"\0\0\0\0",
         b"\xff\xfe",
         b"{\"schema\":1}",
-        b"{\"schema\":2,\"reserved_until\":5}",
+        b"{\"schema\":3,\"reserved_until\":5}",
         b"{\"schema\":1,\"reserved_until\":-5}",
         b"{\"schema\":1,\"reserved_until\":1e3}",
         b"{\"schema\":1,\"reserved_until\":5} 6",
         &[b' '; 1000],
     ];
+    let good = fs::read(&table).unwrap();
     for bytes in damaged {
-        fs::write(&path, bytes).unwrap();
-        let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
-        assert!(matches!(error, IvStoreError::Corrupt { .. }), "{bytes:?}: {error}");
-        assert!(error.to_string().contains(path.to_str().unwrap()));
-        assert!(miette::Diagnostic::help(&error).unwrap().to_string().contains("new key"));
-        assert_eq!(fs::read(&path).unwrap(), bytes);
+        for path in [&path, &table] {
+            fs::write(path, bytes).unwrap();
+            let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
+            assert!(matches!(error, IvStoreError::Corrupt { .. }), "{bytes:?}: {error}");
+            assert!(error.to_string().contains(path.to_str().unwrap()));
+            assert!(miette::Diagnostic::help(&error).unwrap().to_string().contains("new key"));
+            assert_eq!(fs::read(path).unwrap(), bytes);
+            fs::write(&table, &good).unwrap();
+            let _ = fs::remove_file(&store.directory().join(format!("{}.json", id(1))));
+        }
     }
-    fs::remove_file(&path).unwrap();
-    fs::create_dir(&path).unwrap();
-    let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
-    assert!(matches!(error, IvStoreError::Read { .. }), "{error}");
+    for path in [path, table] {
+        let _ = fs::remove_file(&path);
+        fs::create_dir(&path).unwrap();
+        let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
+        assert!(matches!(error, IvStoreError::Read { .. }), "{error}");
+        fs::remove_dir(&path).unwrap();
+    }
 }
 
 #[test]
@@ -168,7 +175,7 @@ fn what_a_crash_left_of_a_temporary_file_does_not_matter() {
     let before = one(&store, 1000, 10);
     for left in ["", "{\"sch", "{\"schema\":1,\"reserved_until\":3}\nlonger than what comes", "\0\0\0\0\0\0"]
     {
-        fs::write(store.mark_path(id(1)).with_extension("tmp"), left).unwrap();
+        fs::write(store.directory().join("together.tmp"), left).unwrap();
         assert!(one(&store, 0, 1).start >= before.end);
     }
 }
@@ -247,7 +254,7 @@ proptest! {
                 Event::Crash { now_ns, count, step } => crash(&store, now_ns, count, step),
                 Event::Truncate => {
                     if store.directory().is_dir() {
-                        fs::write(store.mark_path(id(1)).with_extension("tmp"), "").unwrap();
+                        fs::write(store.directory().join("together.tmp"), "").unwrap();
                     }
                 }
             }
@@ -256,9 +263,8 @@ proptest! {
     }
 }
 
-/// Many keys at once have their marks in one file; alone, a key goes on behind that one, and the other way about.
 #[test]
-fn marks_of_many_keys_stand_together() {
+fn marks_of_all_keys_stand_in_one_file() {
     let (_directory, store) = store();
     let many: BTreeMap<KeyId, u64> = (0..100).map(|byte| (id(byte), 10)).collect();
     assert_eq!(one(&store, 1000, 10), 1000..1010);
@@ -267,22 +273,20 @@ fn marks_of_many_keys_stand_together() {
     assert_eq!((&all[&id(1)], &all[&id(2)]), (&(1010..1020), &(0..10)));
     assert_eq!(one(&store, 0, 10), 1020..1030);
     assert_eq!(store.reserve(&many, 0).unwrap()[&id(1)], 1030..1040);
-    // One lock, one mark of its own, and the others'.
-    assert_eq!(store.directory().read_dir().unwrap().count(), 3);
-    fs::write(store.directory().join(TOGETHER), "{}").unwrap();
-    assert!(matches!(store.reserve(&many, 0), Err(IvStoreError::Corrupt { .. })));
-    // One that cannot be read is not one that is not there: its marks would be given out again.
-    fs::remove_file(store.directory().join(TOGETHER)).unwrap();
-    fs::create_dir(store.directory().join(TOGETHER)).unwrap();
-    assert!(matches!(store.reserve(&many, 0), Err(IvStoreError::Read { .. })));
+    let names = store.directory().read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+    let records = names.filter(|name| name.to_string_lossy().ends_with(".json")).count();
+    assert_eq!(records, 2, "the table, and whose the directory is");
 }
 
 /// A pipe cannot be made durable, which the system is asked for and says.
 #[test]
 fn what_is_written_is_made_durable() {
-    use std::os::fd::AsRawFd;
-    let (_reader, writer) = io::pipe().unwrap();
-    let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    // For reading and writing, so that nobody waits for the other end.
+    let _reader = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     for mut file in [System.create(&path).unwrap(), System.append(&path).unwrap()] {
         file.write(b"mark").unwrap();
         assert_eq!(file.sync().unwrap_err().kind(), io::ErrorKind::InvalidInput);

@@ -26,10 +26,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::files::{Files, Identity};
-use super::{IvStore, IvStoreError, Replica, SequenceId, Step, replace};
+use super::{IvStore, IvStoreError, Replica, SequenceId, Step, provenance, replace};
 
 /// The file.
-const FILE: &str = "windows.log";
+pub(super) const FILE: &str = "windows.log";
 /// Longest file, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 /// Outdated lines from which on the file is replaced, if they are more than those that hold.
@@ -142,7 +142,12 @@ impl WindowStore {
     fn read<T>(&self, select: impl FnOnce(&Notes) -> T) -> Result<T, IvStoreError> {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.directory.join(FILE);
-        if self.files.identity(&path).is_ok() {
+        let there = match self.files.identity(&path) {
+            Ok(_) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(IvStoreError::Read { path, error }),
+        };
+        if there {
             let lock_path = self.directory.join("lock");
             let _lock = self
                 .files
@@ -150,6 +155,7 @@ impl WindowStore {
                 .map_err(|error| IvStoreError::Write { path: lock_path, error })?;
             notes.refresh(&*self.files, &path)?;
         } else {
+            provenance::is_new(&*self.files, &path)?;
             *notes = Notes::default();
         }
         Ok(select(&notes))
@@ -232,6 +238,7 @@ impl Notes {
         let file = match files.identity(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                provenance::is_new(files, path)?;
                 *self = Notes::default();
                 return Ok(());
             }

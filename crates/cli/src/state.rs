@@ -1,0 +1,85 @@
+//! `forebay state`: what a gateway's state directory says of itself, and an operator's word where a gateway waits for that.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use forebay_config as config;
+use forebay_gateway::service::StartError;
+use forebay_state::IvStore;
+use forebay_terminal::Answer;
+use forebay_terminal::host::unix_ns;
+
+/// Arguments of `forebay state`.
+#[derive(Args)]
+pub struct StateArgs {
+    /// The state directory [default: as the gateway's, by the file or the environment].
+    #[arg(long, value_name = "DIR", global = true, conflicts_with = "config")]
+    state: Option<PathBuf>,
+    /// The gateway's configuration file, whose state directory it is.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Show whose the records are, and what is missing (the default).
+    Show,
+    /// Have the gateway go on with the records as they are, although some may be missing: recorded packets may be received again, and
+    /// numbers used again, unless all SAs have new keys.
+    Accept,
+}
+
+/// Runs the command.
+pub fn run(args: &StateArgs) -> miette::Result<Answer> {
+    let store = store(args)?;
+    if let Some(What::Accept) = args.what {
+        store.accept(unix_ns()? / 1_000_000_000).map_err(StartError::Ivs)?;
+        println!(
+            "accepted: the gateway that waits, or starts next, goes on with the records in {}",
+            store.directory().display()
+        );
+        return Ok(Answer::Yes);
+    }
+    let found = store.provenance().map_err(StartError::Ivs)?;
+    println!("directory: {}", store.directory().display());
+    println!("role:      {}", found.role);
+    println!(
+        "records:   {}",
+        if found.files.is_empty() { "none".to_owned() } else { found.files.join(", ") }
+    );
+    for path in &found.missing {
+        println!("MISSING:   {}", path.display());
+    }
+    if found.missing.is_empty()
+        && let Some(note) = store.pair_note().map_err(StartError::Ivs)?
+    {
+        let complete = note.complete.map_or("never".to_owned(), |term| format!("up to term {term}"));
+        println!("pair:      gateway {}, highest term known {}, complete {complete}", note.number, note.term);
+        println!(
+            "           {}",
+            match (note.was_alone(), note.unmerged) {
+                (true, _) =>
+                    "was active last, as far as it knows, and has records that its peer lacks: may start alone",
+                (false, true) => "has records that its peer lacks, and may lack some: waits for its peer",
+                (false, false) => "may lack what its peer has done since: waits for its peer",
+            }
+        );
+    }
+    if found.accepted {
+        println!("accepted:  the gateway has not taken it yet");
+    }
+    Ok(if found.missing.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+fn store(args: &StateArgs) -> miette::Result<IvStore> {
+    let directory = match &args.config {
+        Some(path) => config::load(path)?.keys.state.clone(),
+        None => args.state.clone(),
+    };
+    Ok(match directory {
+        Some(directory) => IvStore::new(directory),
+        None => IvStore::of_user().map_err(StartError::Ivs)?,
+    })
+}
