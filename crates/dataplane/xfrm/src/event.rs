@@ -89,6 +89,8 @@ pub struct Sa {
     /// Where sequence numbers were when it was added: an outbound SA has to begin behind `sent`, since what
     /// counted so far has used that many.
     pub sequence: Sequence,
+    /// When it was added, in seconds since 1970 by the kernel's clock: the same for its whole life, whichever process asks.
+    pub added_s: u64,
 }
 
 /// A policy to follow.
@@ -234,7 +236,8 @@ impl Sa {
         }
         config.check().map_err(Refusal::Config)?;
         let (reqid, if_id, sequence) = (sa.reqid, sa.if_id, sa.sequence);
-        Ok(Sa { id: sa.id, direction, config, keys, reqid, if_id, ports, sequence })
+        let added_s = sa.usage.added_s;
+        Ok(Sa { id: sa.id, direction, config, keys, reqid, if_id, ports, sequence, added_s })
     }
 }
 

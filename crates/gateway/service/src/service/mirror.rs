@@ -21,17 +21,18 @@ use std::thread::JoinHandle;
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{PolicyId, SaConfig, SaCounters, UdpPorts};
 use forebay_time::Duration;
-use forebay_xfrm::{self as xfrm, Filter, Mirror, PolicyIndex, SaId, Template};
+use forebay_xfrm::{self as xfrm, Done, Filter, Mirror, PolicyIndex, SaId, Template};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use self::adding::Adding;
+use self::adding::{Adding, iv_base};
 use self::following::{Following, follow};
+use self::report::told_ahead;
 use super::export::KeyExport;
 use forebay_config::Xfrm;
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
-use forebay_state::SequenceId;
 use forebay_state::windows::Windows;
+use forebay_state::{KeyId, SequenceId};
 use forebay_worker::Workers;
 
 /// Between two looks at limits and wanted SAs.
@@ -51,6 +52,14 @@ pub struct SyncLimits {
     pub sas: usize,
     /// Policies.
     pub policies: usize,
+}
+
+/// What is recorded of SAs in the state directory.
+pub struct Records {
+    /// What inbound SAs have received.
+    pub windows: Windows,
+    /// Behind which IVs each cipher key has to begin: it may have been one of a file.
+    pub used_ivs: BTreeMap<KeyId, u64>,
 }
 
 /// An SA that was taken over.
@@ -94,7 +103,7 @@ impl XfrmSync {
         routes: OnPolicies,
         exported: Arc<KeyExport>,
         most: SyncLimits,
-        windows: Windows,
+        records: Records,
     ) -> io::Result<XfrmSync> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
         let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
@@ -125,7 +134,8 @@ impl XfrmSync {
             exported,
             told: std::time::Duration::ZERO,
             most,
-            windows,
+            windows: records.windows,
+            used_ivs: records.used_ivs,
         };
         let their_stop = stop.clone();
         let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
@@ -197,6 +207,7 @@ struct Follow {
     most: SyncLimits,
     /// What inbound SAs have received.
     windows: Windows,
+    used_ivs: BTreeMap<KeyId, u64>,
 }
 
 impl Following for Follow {
@@ -328,12 +339,18 @@ impl Follow {
             before,
             goes_on,
             told,
-            // IVs count from the clock, in nanoseconds: a process that had these keys before used smaller ones.
-            now_ns: (self.clock)().as_nanos() as u64,
+            iv_base: iv_base(sa.added_s, self.used_ivs.get(&KeyId::of(&sa.keys)).copied().unwrap_or(0)),
             users: self.users(&sa),
             key_id,
             windows: self.windows.clone(),
         };
+        if before.is_none() && direction == Direction::Seal {
+            // Before its first packet: whoever has it next begins behind what the kernel was told.
+            let done = Done { sequence: Some(told_ahead(told, sa.config.esn)), ..Done::default() };
+            if let Err(error) = self.mirror.report(&id, direction, &done) {
+                tracing::warn!(sa = %id, %error, "cannot report sequence numbers to the kernel");
+            }
+        }
         let added = self.workers.change(move |worker| adding.to(worker));
         match added {
             Some(Ok((session, behind))) => {

@@ -15,7 +15,7 @@ use super::export::{self, KeyExport};
 use super::host::Host;
 use super::links::{inside, mss_clamp, outside, receive_queues};
 use super::machine::Machine;
-use super::mirror::{SyncLimits, XfrmSync};
+use super::mirror::{Records, SyncLimits, XfrmSync};
 use super::pin::pin;
 use super::start_error::{StartError, link_error};
 use forebay_config::{Changes, Config, KeySource, MssClamp, Xfrm, deal};
@@ -259,8 +259,9 @@ impl Service {
             let most = SyncLimits { sas: config.limits.sas, policies: config.limits.policies };
             let on_policies = self.caretaker.on_policies(&config);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
-            let windows = self.windows.clone();
-            let started = XfrmSync::start(options, workers, unix_time, on_policies, exported, most, windows);
+            let used_ivs = self.store.used_ivs().map_err(StartError::Ivs)?;
+            let records = Records { windows: self.windows.clone(), used_ivs };
+            let started = XfrmSync::start(options, workers, unix_time, on_policies, exported, most, records);
             self.xfrm_sync = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
         Ok(())

@@ -17,12 +17,26 @@ pub struct Adding {
     pub goes_on: bool,
     /// The sequence number that the kernel gave.
     pub told: u64,
-    /// The first IV, where it was not there before.
-    pub now_ns: u64,
+    /// Its IVs are its sequence numbers and this.
+    pub iv_base: u64,
     /// The policies that name it.
     pub users: Vec<PolicyId>,
     pub key_id: SequenceId,
     pub windows: Windows,
+}
+
+/// The base of the IVs of an SA that the kernel has had since `added_s`, of a cipher key whose IVs below `used` may have been used.
+///
+/// Each packet takes one number and one IV, and the kernel is told of numbers before they are used. So an SA whose
+/// IVs are its numbers and a base that stays the same for its whole life repeats none, however many processes have had
+/// it and whatever the clock says. The time in the base keeps two lives of one key apart, as a second line of defence.
+pub fn iv_base(added_s: u64, used: u64) -> u64 {
+    (added_s << 32).max(used)
+}
+
+/// The first IV of an SA that goes on behind this number.
+fn first_iv(base: u64, behind: u64) -> u64 {
+    base.saturating_add(behind)
 }
 
 impl Adding {
@@ -31,20 +45,20 @@ impl Adding {
     /// # Errors
     /// Why the engine refuses it, or a policy refuses to name it; then it is not there.
     pub fn to(&self, worker: &mut Worker) -> Result<(SessionId, u64), String> {
-        let (mut behind, mut iv, mut taken) = (self.told, self.now_ns, vec![]);
+        let (mut behind, mut iv, mut taken) = (self.told, 0, vec![]);
         if let Some(one) = self.before {
             // Packets in flight count as received, so they are finished first.
             worker.finish(&[one]);
             let sad = worker.engine().sad();
             if self.goes_on {
                 behind = sad.sequence(one).unwrap_or(self.told);
-                // The clock may have been put back since the SA was added.
-                iv = iv.max(sad.next_iv(one).unwrap_or(0));
+                iv = sad.next_iv(one).unwrap_or(0);
             }
             drop(sad);
             taken = self.windows.take_back(worker, &[one]);
             worker.remove_sa(one);
         }
+        let iv = iv.max(first_iv(self.iv_base, behind));
         let engine = worker.engine();
         let config = self.config.clone();
         let added = match self.direction {
@@ -69,5 +83,28 @@ impl Adding {
         }
         self.windows.abandon(worker, &taken);
         Ok((session, behind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes one after the other, each with another clock: the kernel says what it was told and when the SA was added.
+    #[test]
+    fn processes_that_have_an_sa_one_after_the_other_use_no_iv_twice() {
+        for (added_s, used) in [(0, 0), (1_764_000_000, 0), (5, 1 << 40), (1_764_000_000, u64::MAX >> 1)] {
+            let base = iv_base(added_s, used);
+            assert!(base >= used);
+            // What each sends stays below what the kernel is told.
+            let (mut told, mut end) = (0, used);
+            for sent in [7, 0, 1 << 26, 1 << 33] {
+                let first = first_iv(base, told);
+                assert!(first >= end, "{first} before {end}");
+                (end, told) = (first + sent, told + sent);
+            }
+        }
+        assert!(iv_base(101, 0) - iv_base(100, 0) >= 1 << 32, "a key that was added again");
+        assert_eq!(first_iv(u64::MAX - 1, 5), u64::MAX);
     }
 }

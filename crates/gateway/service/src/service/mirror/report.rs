@@ -105,8 +105,7 @@ impl Follow {
         if taken.direction == Direction::Open {
             return;
         }
-        let most = if taken.sa.config.esn { u64::MAX } else { u32::MAX.into() };
-        taken.told = sequence.saturating_add(AHEAD).min(most);
+        taken.told = told_ahead(sequence, taken.sa.config.esn);
         let done = Done { sequence: Some(taken.told), ..done(taken) };
         if let Err(error) = self.mirror.report(id, Direction::Seal, &done) {
             tracing::warn!(sa = %id, %error, "cannot report sequence numbers to the kernel");
@@ -142,6 +141,12 @@ impl Follow {
         }
         Ok(())
     }
+}
+
+/// What the kernel is told of an outbound SA that has come to this number.
+pub(super) fn told_ahead(sequence: u64, esn: bool) -> u64 {
+    let most = if esn { u64::MAX } else { u32::MAX.into() };
+    sequence.saturating_add(AHEAD).min(most)
 }
 
 fn covers(policy: &xfrm::Policy, flow: &Flow) -> bool {
