@@ -143,8 +143,15 @@ impl Attendant for Sharing<'_> {
     }
 
     fn changed(&mut self, is_in_use: bool) {
-        if let Some((config, shares)) = self.next.take().filter(|_| is_in_use) {
-            (self.config, self.shares) = (config, shares);
+        match self.next.take() {
+            Some((config, shares)) if is_in_use => (self.config, self.shares) = (config, shares),
+            // Records are where the version says that is in use.
+            Some(_) => {
+                if let Err(error) = self.cluster.assign(&self.config.sas) {
+                    tracing::error!(%error, "cannot go by the shares of before");
+                }
+            }
+            None => {}
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | `members/NAME` | a gateway that lives, as JSON | its own |
 //! | `owners/SHARE` | `PROCESS NAME` of the gateway that serves the share | its own |
 //! | `claims/SHARE` | the same of the last one that did; its revision is compared by every record | |
+//! | `places/i/KEY`, `places/s/SA` | the share that has the records of a cipher key or an SA, for good | |
 //! | `records/SHARE/i/KEY` | IVs of a cipher key below this may have been used | |
 //! | `records/SHARE/n/SA` | sequence numbers of an outbound SA up to this may have been used | |
 //! | `records/SHARE/w/SA` | `TOP CERTAIN FIRST-LAST...` of an inbound SA: see [`Record::Window`] | |
@@ -16,6 +17,8 @@
 use serde::{Deserialize, Serialize};
 
 use forebay_state::Record;
+
+use crate::places::Id;
 
 /// The version of all this.
 pub const SCHEMA: u32 = 1;
@@ -93,6 +96,14 @@ impl Layout {
         format!("{}claims/{share:04x}", self.0)
     }
 
+    /// Where it is written down which share has the records of a key or an SA.
+    pub fn place(&self, id: Id) -> String {
+        match id {
+            Id::Key(key) => format!("{}places/i/{key}", self.0),
+            Id::Sa(sa) => format!("{}places/s/{sa}", self.0),
+        }
+    }
+
     /// What the keys of a share's records begin with.
     pub fn records(&self, share: u16) -> String {
         format!("{}records/{share:04x}/", self.0)
@@ -140,8 +151,15 @@ impl Layout {
 
 /// The share at the end of an owner's key.
 pub fn share_of(key: &str) -> Option<u16> {
-    let digits = key.rsplit('/').next().filter(|digits| digits.len() == 4)?;
-    u16::from_str_radix(digits, 16).ok()
+    parse_share(key.rsplit('/').next()?)
+}
+
+/// A share as it is written.
+pub fn parse_share(digits: &str) -> Option<u16> {
+    let is_digit = |digit: char| digit.is_ascii_hexdigit();
+    (digits.len() == 4 && digits.chars().all(is_digit))
+        .then(|| u16::from_str_radix(digits, 16).ok())
+        .flatten()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod client;
 pub mod etcd;
 mod layout;
 mod node;
+mod places;
 mod recorder;
 pub mod shares;
 mod threads;

@@ -37,6 +37,8 @@ pub enum ClusterError {
     OlderStore(i64, i64),
     /// The state directory.
     State(IvStoreError),
+    /// A file moves an SA or a cipher key to another share: the name of the SA, and what is moved.
+    Moved(String, crate::places::Moved),
     /// Two SAs that may be served by different gateways have one cipher key.
     SharedKey(String, String),
     /// A thread cannot be started.
@@ -63,6 +65,7 @@ impl fmt::Display for ClusterError {
             ClusterError::SharedKey(one, other) => {
                 write!(f, "the SAs `{one}` and `{other}` have one key and belong to different shares")
             }
+            ClusterError::Moved(name, moved) => write!(f, "the SA `{name}` changes its share: {moved}"),
             ClusterError::System(error) => write!(f, "cannot start a thread of the cluster: {error}"),
         }
     }
@@ -80,12 +83,16 @@ impl miette::Diagnostic for ClusterError {
                 "set `shares` and `share_by` as on the other gateways, or another `prefix` for another cluster"
             }
             ClusterError::OtherStore(..) => {
-                "correct `endpoints`. If etcd was set up anew, give all SAs new keys, and remove `cluster.json` from the state \
-                 directory: which numbers other gateways have used is not known"
+                "correct `endpoints`. If etcd was set up anew, give all SAs new keys, remove `cluster.json` from the state \
+                 directory and run `forebay state accept`: which numbers other gateways have used is not known"
             }
             ClusterError::OlderStore(..) => {
-                "etcd was restored from a backup: give all SAs new keys, and remove `cluster.json` from the state directory: which \
-                 numbers other gateways have used since the backup is not known"
+                "etcd was restored from a backup: give all SAs new keys, remove `cluster.json` from the state directory and run \
+                 `forebay state accept`: which numbers other gateways have used since the backup is not known"
+            }
+            ClusterError::Moved(..) => {
+                "give the SA new keys, or let `local`, `remote` or SPI, whichever `share_by` names, be as they were: another share has no \
+                 record of the numbers that were used and of the packets that were received"
             }
             ClusterError::SharedKey(..) => "give each SA a key of its own",
             ClusterError::System(_) => "see the limits of the process (`ulimit -u`)",

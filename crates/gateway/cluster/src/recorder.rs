@@ -1,30 +1,22 @@
 //! Writes records to etcd before what they allow is used.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use forebay_planted::{Fault, planted};
-use forebay_state::{Ahead, Alone, KeyId, NotNoted, Noting, Record, Replica, SequenceId};
+use forebay_state::{Ahead, Alone, NotNoted, Noting, Record, Replica};
 
 use crate::etcd::{Etcd, Operation, Transaction};
 use crate::layout::Layout;
 use crate::node::{Shared, lock};
+use crate::places::{Id, PlaceError, Places, settle};
 
 /// Records of one transaction: etcd takes 128 operations.
 const AT_ONCE: usize = 100;
 /// How often a transaction is tried whose claims have changed by this gateway's own doing.
 const TRIES: usize = 4;
-
-/// Which share keys and SAs belong to.
-#[derive(Debug, Default)]
-pub struct Directory {
-    /// Cipher keys, whose IVs are recorded.
-    pub keys: HashMap<KeyId, u16>,
-    /// SAs.
-    pub sas: HashMap<SequenceId, u16>,
-}
 
 /// The records of the shares that this gateway owns. See the module.
 #[derive(Clone)]
@@ -38,7 +30,7 @@ pub struct Recorder {
     /// The shares that it owns.
     pub state: Shared,
     /// Which share everything belongs to.
-    pub directory: Arc<Mutex<Directory>>,
+    pub places: Arc<Mutex<Places>>,
     /// Time whose packets are recorded ahead.
     pub ahead: Duration,
     /// A clock that nobody sets.
@@ -53,20 +45,12 @@ impl fmt::Debug for Recorder {
 
 impl Replica for Recorder {
     fn begin(&self, records: &[Record]) -> Result<Box<dyn Noting>, NotNoted> {
-        let mut placed = Vec::with_capacity(records.len());
-        {
-            let directory = self.directory.lock().unwrap_or_else(PoisonError::into_inner);
-            for record in records {
-                let share = match record {
-                    Record::Ivs { key, .. } => directory.keys.get(key),
-                    Record::Numbers { id, .. } | Record::Window { id, .. } | Record::Life { id, .. } => {
-                        directory.sas.get(id)
-                    }
-                };
-                // What is of no SA of the file was never recorded here.
-                placed.extend(share.map(|&share| (share, record)));
-            }
-        }
+        self.settle_places(records.iter().map(Id::of), true).map_err(|error| NotNoted(error.to_string()))?;
+        let places = lock_places(&self.places);
+        // What is of no SA of the file was never recorded here.
+        let placed = records.iter().filter_map(|record| Some((places.of(Id::of(record))?, record)));
+        let mut placed: Vec<_> = placed.collect();
+        drop(places);
         // Those of a share together, so that a transaction compares few claims.
         placed.sort_by_key(|(share, _)| *share);
         placed.chunks(AT_ONCE).try_for_each(|chunk| self.write(chunk))?;
@@ -92,6 +76,12 @@ impl Replica for Recorder {
 }
 
 impl Recorder {
+    /// Makes sure that the records of these are in the shares that the file says: see [`settle`].
+    pub fn settle_places(&self, ids: impl Iterator<Item = Id>, writes: bool) -> Result<(), PlaceError> {
+        let unwritten = lock_places(&self.places).unwritten(ids);
+        settle(&*self.etcd, &self.layout, &self.places, &unwritten, writes)
+    }
+
     fn write(&self, records: &[(u16, &Record)]) -> Result<(), NotNoted> {
         let began = (self.clock)();
         let shares: BTreeSet<u16> = records.iter().map(|(share, _)| *share).collect();
@@ -199,6 +189,11 @@ impl Recorder {
         }
         Ok(held.fence)
     }
+}
+
+/// The places, locked.
+pub fn lock_places(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
+    places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn not_owned(share: u16) -> NotNoted {

@@ -14,7 +14,8 @@ use crate::etcd::Etcd;
 use crate::fake::{FakeEtcd, Link, Network};
 use crate::layout::Layout;
 use crate::node::{ClusterError, Identity, Node, Served, Shared, Trouble, lock};
-use crate::recorder::{Directory, Recorder};
+use crate::places::{Id, Places};
+use crate::recorder::Recorder;
 use crate::shares::{Shares, target};
 
 const LEASE: Duration = Duration::from_secs(2);
@@ -72,12 +73,15 @@ impl Gateway {
         let store = IvStore::new(directory.path());
         let way: Arc<dyn Etcd> = Arc::new(link.clone());
         let all = (0..SHARES).flat_map(|share| [false, true].map(|inbound| (sa(share, inbound), share)));
+        let all: Vec<_> = all.map(|(id, share)| (Id::Sa(id), share)).collect();
+        let mut places = Places::default();
+        places.assign(all.iter().copied()).unwrap();
         let recorder = Recorder {
             etcd: way.clone(),
             layout: Layout("/f/".to_owned()),
             owner: identity.owner(),
             state: state.clone(),
-            directory: Arc::new(Mutex::new(Directory { sas: all.collect(), ..Directory::default() })),
+            places: Arc::new(Mutex::new(places)),
             ahead: Duration::from_secs(1),
             clock: || Duration::ZERO,
         };
@@ -415,6 +419,86 @@ fn a_damaged_record_is_not_served() {
     world.etcd.put(&key, "7");
     world.calm(&mut rng);
     world.assert_settled();
+}
+
+/// A file whose only SAs, one in each direction, have this address: it says their share.
+fn file_with(local: &str) -> forebay_sas::SasFile {
+    let sa = |direction: &str, spi: u32, ends: [&str; 2]| {
+        let key = format!("{spi:08x}").repeat(5);
+        format!(
+            "[[sa]]\nname = \"{direction}\"\ndirection = \"{direction}\"\nspi = {spi}\nproposal = \"aes128gcm16\"\nkey = \"{key}\"\n\
+             local = \"{}\"\nremote = \"{}\"\n",
+            ends[0], ends[1]
+        )
+    };
+    let text = sa("out", 0x1001, [local, "198.51.100.1"]) + &sa("in", 0x1002, [local, "198.51.100.1"]);
+    forebay_sas::parse(&text, "test").unwrap()
+}
+
+/// The audit's attack: a reload moves an SA to another share, by another `local`, with keys and SPI as they were. One gateway that has had
+/// it is reloaded, another one has the new file from the start, a third has it and takes the share over.
+#[test]
+fn an_sa_with_records_is_not_moved_to_another_share() {
+    let shares = Shares { count: SHARES, by: ShareBy::Local };
+    let (old, new) = (file_with("192.0.2.1"), file_with("192.0.2.2"));
+    let (from, to) = (shares.of_file(&old)[0], shares.of_file(&new)[0]);
+    assert_ne!(from, to, "choose other addresses");
+    let etcd = FakeEtcd::default();
+    let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let start = |number: usize| {
+        let config = forebay_config::Cluster {
+            name: format!("gw-{number}"),
+            endpoints: vec![],
+            ca_file: None,
+            certificate_file: None,
+            private_key_file: None,
+            prefix: "/f/".into(),
+            shares: SHARES,
+            share_by: ShareBy::Local,
+            lease: forebay_time::Duration::from_millis(2_000),
+            ahead: forebay_time::Duration::from_millis(1_000),
+            stops_alone: false,
+            addresses: vec![],
+        };
+        let store = IvStore::new(directories[number].path());
+        let names = [format!("p{number}"), format!("i{number}")];
+        crate::Cluster::stepped(&config, store, Arc::new(etcd.link()), names, || Duration::ZERO)
+    };
+    let one = start(0);
+    one.step(Duration::ZERO).1.unwrap();
+    one.step(Duration::ZERO).1.unwrap();
+    let (mut served, wanted) = (Served::new(), one.wanted());
+    assert_eq!(one.assign(&new).unwrap(), [to, to], "nothing was recorded of it: it may be corrected");
+    assert_eq!(one.assign(&old).unwrap(), [from, from]);
+    one.follow::<forebay_state::IvStoreError>(&mut served, wanted, &mut |_| Ok(())).unwrap();
+    let id = SequenceId::of(&old.entries[0].keys, old.entries[0].config.spi);
+    let wants = [forebay_state::Wanted { id, count: 100, end: u64::MAX }];
+    let block = one.store().reserve_sequences(&wants).unwrap()[0];
+    assert_eq!((block.after, block.last), (0, 100));
+
+    let refused = one.assign(&new).unwrap_err();
+    assert!(
+        matches!(&refused, ClusterError::Moved(name, moved) if name == "out" && (moved.from, moved.to) == (from, to))
+    );
+    assert!(miette::Diagnostic::help(&refused).unwrap().to_string().contains("new keys"), "{refused}");
+    assert_eq!(one.store().reserve_sequences(&wants).unwrap()[0].after, 100, "it goes on in its share");
+
+    // One that has the new file, and no memory of the old one.
+    one.leave();
+    let two = start(1);
+    for _ in 0..3 {
+        two.step(Duration::ZERO).1.unwrap();
+    }
+    two.assign(&new).unwrap();
+    let (mut served, wanted) = (Served::new(), two.wanted());
+    assert!(wanted.contains_key(&to), "{wanted:?}");
+    let refused =
+        two.follow::<forebay_state::IvStoreError>(&mut served, wanted, &mut |_| Ok(())).unwrap_err();
+    assert!(refused.to_string().contains("would be moved to share"), "{refused}");
+    assert!(
+        two.store().reserve_sequences(&wants).is_err(),
+        "no number is used that the other share does not know"
+    );
 }
 
 /// Three gateways with faults drawn from a seed.

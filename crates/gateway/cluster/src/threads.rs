@@ -12,13 +12,16 @@ use forebay_crypto::Direction;
 use forebay_ipsec::Received;
 use forebay_privileges as privileges;
 use forebay_sas::SasFile;
-use forebay_state::{IvStore, IvStoreError, KeyId, Plausible, Record, SequenceId, WindowNote, WindowStore};
+use forebay_state::{
+    IvStore, IvStoreError, KeyId, NotNoted, Plausible, Record, SequenceId, WindowNote, WindowStore,
+};
 
 use crate::client::Client;
 use crate::etcd::Etcd;
 use crate::layout::Layout;
 use crate::node::{ClusterError, Identity, Node, Served, Shared, Trouble, lock};
-use crate::recorder::{Directory, Recorder};
+use crate::places::{Id, Moved, PlaceError};
+use crate::recorder::{Recorder, lock_places};
 use crate::shares::Shares;
 
 /// Between two looks while shares are about to move.
@@ -156,7 +159,7 @@ impl Cluster {
             layout: Layout(config.prefix.clone()),
             owner: identity.owner(),
             state: state.clone(),
-            directory: Arc::new(Mutex::new(Directory::default())),
+            places: Arc::default(),
             ahead: Duration::from_nanos(config.ahead.as_nanos()),
             clock,
         };
@@ -175,17 +178,28 @@ impl Cluster {
         self.store.clone().with_replica(Arc::new(self.recorder.clone()))
     }
 
-    /// The share of each SA of a file, from which on their records are theirs.
+    /// The share of each SA of a file, from which on their records are theirs. What has records in a share stays there.
     ///
     /// # Errors
-    /// If outbound SAs of different shares have one cipher key: both would use the same IVs.
+    /// If outbound SAs of different shares have one cipher key: both would use the same IVs; or if an SA has its records in another share.
+    /// Nothing has changed then.
     pub fn assign(&self, file: &SasFile) -> Result<Vec<u16>, ClusterError> {
         let shares = self.shares.of_file(file);
-        let keys = keys(file, &shares)?;
-        let mut directory = self.recorder.directory.lock().unwrap_or_else(PoisonError::into_inner);
-        directory.keys.extend(keys);
-        for (entry, &share) in file.entries.iter().zip(&shares) {
-            directory.sas.insert(SequenceId::of(&entry.keys, entry.config.spi), share);
+        let named = named(file, &shares)?;
+        let moved = |moved: Moved| {
+            let of = named.iter().find(|(id, ..)| *id == moved.id).map_or("", |(_, name, _)| name);
+            ClusterError::Moved(of.to_owned(), moved)
+        };
+        let serves = lock(&self.state).serving().clone();
+        let mut places = lock_places(&self.recorder.places);
+        let before = places.clone();
+        places.assign(named.iter().map(|&(id, _, share)| (id, share))).map_err(moved)?;
+        drop(places);
+        // Others may have another file. Of shares that come later, it is looked at then.
+        let served = named.iter().filter(|(.., share)| serves.contains_key(share)).map(|(id, ..)| *id);
+        if let Err(PlaceError::Moved(error)) = self.recorder.settle_places(served, false) {
+            *lock_places(&self.recorder.places) = before;
+            return Err(moved(error));
         }
         Ok(shares)
     }
@@ -197,6 +211,9 @@ impl Cluster {
 
     /// Writes the records of shares that the data plane is about to serve where it finds them.
     fn take_over(&self, shares: &BTreeSet<u16>) -> Result<(), IvStoreError> {
+        let ids = lock_places(&self.recorder.places).in_shares(shares);
+        let settled = self.recorder.settle_places(ids.into_iter(), false);
+        settled.map_err(|error| IvStoreError::NotNoted(NotNoted(error.to_string())))?;
         let records = lock(&self.state).records(shares);
         self.store.take_over(&records, Plausible::after(None))?;
         let note = |record: &Record| match record {
@@ -335,22 +352,26 @@ impl Drop for Cluster {
     }
 }
 
-/// The shares of the cipher keys of outbound SAs.
-fn keys(file: &SasFile, shares: &[u16]) -> Result<HashMap<KeyId, u16>, ClusterError> {
-    let mut named: HashMap<KeyId, (&str, u16)> = HashMap::new();
+/// What a file has records of, each with the name of an SA and a share: SAs, and the cipher keys of outbound ones.
+fn named<'a>(file: &'a SasFile, shares: &[u16]) -> Result<Vec<(Id, &'a str, u16)>, ClusterError> {
+    let mut keys: HashMap<KeyId, (&str, u16)> = HashMap::new();
+    let mut named = Vec::new();
     for (entry, &share) in file.entries.iter().zip(shares) {
-        if entry.direction != Direction::Seal {
+        let name = entry.config.name.as_str();
+        named.push((Id::Sa(SequenceId::of(&entry.keys, entry.config.spi)), name, share));
+        // Without encryption there is no key.
+        if entry.direction != Direction::Seal || entry.keys.cipher().is_empty() {
             continue;
         }
-        let name = entry.config.name.as_str();
-        match named.insert(KeyId::of(&entry.keys), (name, share)) {
+        match keys.insert(KeyId::of(&entry.keys), (name, share)) {
             Some((other, of)) if of != share => {
                 return Err(ClusterError::SharedKey(other.to_owned(), name.to_owned()));
             }
             _ => {}
         }
     }
-    Ok(named.into_iter().map(|(key, (_, share))| (key, share)).collect())
+    named.extend(keys.into_iter().map(|(key, (name, share))| (Id::Key(key), name, share)));
+    Ok(named)
 }
 
 /// Whether a gateway of this cluster could start with the SAs of this file: certificates, keys. etcd is not asked.
@@ -360,7 +381,7 @@ fn keys(file: &SasFile, shares: &[u16]) -> Result<HashMap<KeyId, u16>, ClusterEr
 pub fn check(config: &forebay_config::Cluster, file: &SasFile) -> Result<(), ClusterError> {
     Client::open(config).map_err(ClusterError::Client)?;
     let shares = Shares { count: config.shares, by: config.share_by };
-    keys(file, &shares.of_file(file)).map(drop)
+    named(file, &shares.of_file(file)).map(drop)
 }
 
 /// The first steps, until the gateway is a member or etcd does not answer.

@@ -88,9 +88,13 @@ impl Member {
     pub fn reload(&mut self, service: &mut Service, config: Config) -> Result<(), StartError> {
         let shares = self.cluster.assign(&config.sas);
         let shares = shares.map_err(|error| StartError::Lacking(error.to_string()))?;
-        service.reload(part(&config, &shares, &self.served), unix_time().as_nanos() as u64)?;
-        (self.config, self.shares) = (config, shares);
-        Ok(())
+        let reloaded = service.reload(part(&config, &shares, &self.served), unix_time().as_nanos() as u64);
+        match &reloaded {
+            Ok(_) => (self.config, self.shares) = (config, shares),
+            // Records are where the version says that is in use.
+            Err(_) => drop(self.cluster.assign(&self.config.sas)),
+        }
+        reloaded.map(drop)
     }
 
     /// Whether the process that leaves has nothing left to hand over, or does not wait for it any longer.

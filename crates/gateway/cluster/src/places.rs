@@ -1,0 +1,206 @@
+//! In which share the records of a cipher key or an SA are: written down with its first record, for good, and looked at before every
+//! other one is made.
+//!
+//! Which share an SA belongs to follows from the file. If a file says another one than before, or the gateways have different files,
+//! records would be made in two shares, and each would say less than was used. So the second one is refused, whoever makes it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+
+use forebay_state::{KeyId, Record, SequenceId};
+
+use crate::etcd::{Etcd, EtcdError, Operation, Transaction};
+use crate::layout::{Layout, parse_share};
+
+/// Places of one transaction: etcd takes 128 operations.
+const AT_ONCE: usize = 100;
+/// How often a transaction is tried that another gateway's was faster than.
+const TRIES: usize = 4;
+
+/// What records are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Id {
+    /// A cipher key, whose IVs are recorded.
+    Key(KeyId),
+    /// An SA.
+    Sa(SequenceId),
+}
+
+impl Id {
+    /// That of a record.
+    pub fn of(record: &Record) -> Id {
+        match record {
+            Record::Ivs { key, .. } => Id::Key(*key),
+            Record::Numbers { id, .. } | Record::Window { id, .. } | Record::Life { id, .. } => Id::Sa(*id),
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Id::Key(key) => write!(f, "the cipher key {key}"),
+            Id::Sa(sa) => write!(f, "the SA {sa}"),
+        }
+    }
+}
+
+/// The records are in another share than the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Of what.
+    pub id: Id,
+    /// The share that has them.
+    pub from: u16,
+    /// The one that the file says.
+    pub to: u16,
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Moved { id, from, to } = self;
+        write!(f, "{id} has its records in share {from} and would be moved to share {to}")
+    }
+}
+
+/// Why a place cannot be had.
+#[derive(Debug)]
+pub enum PlaceError {
+    /// See [`Moved`].
+    Moved(Moved),
+    /// etcd.
+    Etcd(EtcdError),
+    /// A place that is none.
+    Damaged(String),
+    /// Others were faster all the time.
+    Busy,
+}
+
+impl fmt::Display for PlaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaceError::Moved(moved) => moved.fmt(f),
+            PlaceError::Etcd(error) => error.fmt(f),
+            PlaceError::Damaged(key) => write!(f, "{key} in etcd says no share"),
+            PlaceError::Busy => f.write_str("the places of records change all the time"),
+        }
+    }
+}
+
+/// The share of a key or an SA.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    share: u16,
+    /// Whether etcd says so: then it never changes.
+    is_written: bool,
+}
+
+/// The shares of everything that the files had which this gateway has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Places(HashMap<Id, Place>);
+
+impl Places {
+    /// The share of a key or an SA; `None` of one that no file had.
+    pub fn of(&self, id: Id) -> Option<u16> {
+        self.0.get(&id).map(|place| place.share)
+    }
+
+    /// Everything that belongs to these shares.
+    pub fn in_shares(&self, shares: &BTreeSet<u16>) -> Vec<Id> {
+        self.0.iter().filter(|(_, place)| shares.contains(&place.share)).map(|(id, _)| *id).collect()
+    }
+
+    /// Goes by a file that says these shares. What no record was made of may be in another one than before.
+    ///
+    /// # Errors
+    /// If something has records in another share; nothing has changed then.
+    pub fn assign(&mut self, ids: impl Iterator<Item = (Id, u16)> + Clone) -> Result<(), Moved> {
+        for (id, to) in ids.clone() {
+            if let Some(place) = self.0.get(&id).filter(|place| place.is_written && place.share != to) {
+                return Err(Moved { id, from: place.share, to });
+            }
+        }
+        for (id, share) in ids {
+            let place = self.0.entry(id).or_insert(Place { share, is_written: false });
+            place.share = share;
+        }
+        Ok(())
+    }
+
+    /// What of these etcd has not said yet.
+    pub fn unwritten(&self, ids: impl Iterator<Item = Id>) -> BTreeSet<Id> {
+        ids.filter(|id| self.0.get(id).is_some_and(|place| !place.is_written)).collect()
+    }
+
+    /// Keeps what etcd says of these; `Err` if one is in another share here.
+    fn know(&mut self, found: &[(Id, u16)]) -> Result<(), Moved> {
+        for &(id, from) in found {
+            let Some(place) = self.0.get_mut(&id) else { continue };
+            if place.share != from {
+                return Err(Moved { id, from, to: place.share });
+            }
+            place.is_written = true;
+        }
+        Ok(())
+    }
+}
+
+/// Makes sure that etcd has these in the shares that they have here, and with `writes` writes down those that it does not know.
+///
+/// # Errors
+/// If one has its records in another share, or etcd does not answer.
+pub fn settle(
+    etcd: &dyn Etcd,
+    layout: &Layout,
+    places: &std::sync::Mutex<Places>,
+    ids: &BTreeSet<Id>,
+    writes: bool,
+) -> Result<(), PlaceError> {
+    let lock = || places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let ids: Vec<Id> = ids.iter().copied().collect();
+    for chunk in ids.chunks(AT_ONCE) {
+        let mut left = chunk.to_vec();
+        for _ in 0..TRIES {
+            let found = read(etcd, layout, &left)?;
+            lock().know(&found).map_err(PlaceError::Moved)?;
+            left.retain(|id| !found.iter().any(|(known, _)| known == id));
+            if left.is_empty() || !writes {
+                break;
+            }
+            let shares: Vec<(Id, u16)> = left.iter().filter_map(|&id| Some((id, lock().of(id)?))).collect();
+            let put = |&(id, share): &(Id, u16)| Operation::Put {
+                key: layout.place(id),
+                value: format!("{share:04x}"),
+                lease: 0,
+            };
+            let transaction = Transaction {
+                // Of a key that is not there.
+                compare: shares.iter().map(|(id, _)| (layout.place(*id), 0)).collect(),
+                then: shares.iter().map(put).collect(),
+                otherwise: vec![],
+            };
+            // One that is late, or was not answered, writes the same or fails.
+            if etcd.transact(&transaction).map_err(PlaceError::Etcd)?.succeeded {
+                lock().know(&shares).map_err(PlaceError::Moved)?;
+                left.clear();
+                break;
+            }
+        }
+        if writes && !left.is_empty() {
+            return Err(PlaceError::Busy);
+        }
+    }
+    Ok(())
+}
+
+fn read(etcd: &dyn Etcd, layout: &Layout, ids: &[Id]) -> Result<Vec<(Id, u16)>, PlaceError> {
+    let reads = ids.iter().map(|&id| Operation::Get { key: layout.place(id) }).collect();
+    let reply = etcd.transact(&Transaction::read(reads)).map_err(PlaceError::Etcd)?;
+    let mut places = Vec::new();
+    for (&id, found) in ids.iter().zip(&reply.found) {
+        let Some(pair) = found.pairs.first() else { continue };
+        let share = parse_share(&pair.value).ok_or_else(|| PlaceError::Damaged(pair.key.clone()))?;
+        places.push((id, share));
+    }
+    Ok(places)
+}
