@@ -704,6 +704,42 @@ def refusals():
     print("pair: a peer with another key, another gateway's state or other shared addresses is refused and named")
 
 
+def lacking():
+    """A gateway that may lack records is not active without its peer: one that stood by and was stopped while its peer went on, and one
+    whose directory is empty. The first goes on when an operator says so, the second when its peer is there."""
+    def waits(letter):
+        wait_until(lambda: (pair_of(letter) or {}).get("waits"), f"gateway {letter} to say that it waits")
+        time.sleep(3)
+        assert not active(), "it is active without its peer"
+        said = subprocess.run([lab.FOREBAY, "status", "--socket", f"{LAB}/{letter}.sock"], stdout=subprocess.PIPE, text=True, check=True)
+        assert "it may lack records" in said.stdout and "forebay state accept" in lab.log(letter), said.stdout
+
+    def state(letter, *words):
+        return subprocess.run([lab.FOREBAY, "state", *words, "--state", f"{LAB}/state-{letter}"], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    one = settle()
+    other = GATEWAYS[1 - GATEWAYS.index(one)]
+    kill(other, signal.SIGTERM)
+    time.sleep(1)
+    kill(one)
+    start(other)
+    waits(other)
+    assert "waits for its peer" in state(other), state(other)
+    state(other, "accept")
+    wait_until(lambda: active() == [other], "an operator's word to be heard")
+    start(one)
+    assert settle() == other
+    # Its peer is stopped first, so that nobody has all for certain.
+    kill(one, signal.SIGTERM)
+    kill(other)
+    shutil.rmtree(f"{LAB}/state-{other}")
+    start(other)
+    waits(other)
+    start(one)
+    settle()
+    print("pair: gateways with stale and with empty records are active only behind their peer, or by an operator's word")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("forebay")
@@ -758,6 +794,7 @@ def main():
           f"clear; {replayed} packets replayed, none delivered")
     if not arguments.takeovers and not arguments.partitions and not VRRP:
         refusals()
+        lacking()
 
 
 if __name__ == "__main__":

@@ -177,7 +177,10 @@ mod tests {
             Record::Numbers { id: id(), last: 1 << 33 },
             Record::Window { id: id(), top: 900, certain: 800, missing: vec![(3, 4), (7, 7)] },
             Record::Window { id: id(), top: 0, certain: 0, missing: vec![] },
-            Record::Life { id: id(), note: LifeNote { since: 5, used: Some(6), packets: 7, bytes: 8 } },
+            Record::Life {
+                id: id(),
+                note: LifeNote { since: 5, used: Some(6), packets: 7, bytes: 8, at: 9 },
+            },
         ];
         for record in records {
             let (key, value) = layout.record(0x2a, &record);

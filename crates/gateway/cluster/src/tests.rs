@@ -445,25 +445,7 @@ fn an_sa_with_records_is_not_moved_to_another_share() {
     assert_ne!(from, to, "choose other addresses");
     let etcd = FakeEtcd::default();
     let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let start = |number: usize| {
-        let config = forebay_config::Cluster {
-            name: format!("gw-{number}"),
-            endpoints: vec![],
-            ca_file: None,
-            certificate_file: None,
-            private_key_file: None,
-            prefix: "/f/".into(),
-            shares: SHARES,
-            share_by: ShareBy::Local,
-            lease: forebay_time::Duration::from_millis(2_000),
-            ahead: forebay_time::Duration::from_millis(1_000),
-            stops_alone: false,
-            addresses: vec![],
-        };
-        let store = IvStore::new(directories[number].path());
-        let names = [format!("p{number}"), format!("i{number}")];
-        crate::Cluster::stepped(&config, store, Arc::new(etcd.link()), names, || Duration::ZERO)
-    };
+    let start = |number: usize| stepped(&etcd, number as u64, IvStore::new(directories[number].path()));
     let one = start(0);
     one.step(Duration::ZERO).1.unwrap();
     one.step(Duration::ZERO).1.unwrap();
@@ -488,6 +470,7 @@ fn an_sa_with_records_is_not_moved_to_another_share() {
     let two = start(1);
     for _ in 0..3 {
         two.step(Duration::ZERO).1.unwrap();
+        NOW.set(NOW.get() + LEASE);
     }
     two.assign(&new).unwrap();
     let (mut served, wanted) = (Served::new(), two.wanted());
@@ -499,6 +482,56 @@ fn an_sa_with_records_is_not_moved_to_another_share() {
         two.store().reserve_sequences(&wants).is_err(),
         "no number is used that the other share does not know"
     );
+}
+
+/// Somebody who can write to etcd, or a restored disk of it, puts a window back: what this gateway has received stays received.
+#[test]
+fn a_store_does_not_put_back_what_was_certainly_received() {
+    let file = file_with("192.0.2.1");
+    let share = Shares { count: SHARES, by: ShareBy::Local }.of_file(&file)[1];
+    let id = SequenceId::of(&file.entries[1].keys, file.entries[1].config.spi);
+    let (etcd, directory) = (FakeEtcd::default(), tempfile::tempdir().unwrap());
+    let store = IvStore::new(directory.path());
+    let windows = forebay_state::WindowStore::new(&store);
+    let note = |top: u64| forebay_state::WindowNote { id, received: forebay_ipsec::Received::up_to(top) };
+    windows.put(&[note(4_275)], 0, &|_| true).unwrap();
+    for (said, known) in [("1 1", 4_275), ("5000 4900", 5_000)] {
+        etcd.put(&format!("/f/records/{share:04x}/w/{id}"), said);
+        let restarted = stepped(&etcd, known, IvStore::new(directory.path()));
+        restarted.assign(&file).unwrap();
+        for _ in 0..3 {
+            restarted.step(Duration::ZERO).1.unwrap();
+            NOW.set(NOW.get() + LEASE);
+        }
+        let wanted = restarted.wanted();
+        restarted.follow::<forebay_state::IvStoreError>(&mut Served::new(), wanted, &mut |_| Ok(())).unwrap();
+        assert_eq!(windows.all().unwrap()[0].received.top, known);
+        restarted.leave();
+    }
+}
+
+thread_local! {
+    static NOW: std::cell::Cell<Duration> = const { std::cell::Cell::new(Duration::ZERO) };
+}
+
+/// A gateway without threads, whose clock is [`NOW`].
+fn stepped(etcd: &FakeEtcd, number: u64, store: IvStore) -> crate::Cluster {
+    let config = forebay_config::Cluster {
+        name: format!("gw-{number}"),
+        endpoints: vec![],
+        ca_file: None,
+        certificate_file: None,
+        private_key_file: None,
+        prefix: "/f/".into(),
+        shares: SHARES,
+        share_by: ShareBy::Local,
+        lease: forebay_time::Duration::from_millis(2_000),
+        ahead: forebay_time::Duration::from_millis(1_000),
+        stops_alone: false,
+        addresses: vec![],
+    };
+    let names = [format!("p{number}"), format!("i{number}")];
+    crate::Cluster::stepped(&config, store, Arc::new(etcd.link()), names, || NOW.get())
 }
 
 /// Three gateways with faults drawn from a seed.

@@ -223,8 +223,23 @@ impl Cluster {
             }),
             _ => None,
         };
-        let notes: Vec<WindowNote> = records.iter().filter_map(note).collect();
-        WindowStore::new(&self.store).put(&notes, 0, &|_| true)
+        let mut notes: Vec<WindowNote> = records.iter().filter_map(note).collect();
+        let windows = WindowStore::new(&self.store);
+        let ids: Vec<SequenceId> = notes.iter().map(|note| note.id).collect();
+        let places: HashMap<SequenceId, usize> = ids.iter().copied().zip(0..).collect();
+        for known in windows.of(&ids)? {
+            // Nothing is received that etcd does not have, so that etcd has lost something, or somebody has put it back.
+            let certain = known.received.certain;
+            let note = places.get(&known.id).and_then(|&place| notes.get_mut(place));
+            if let Some(note) = note.filter(|note| note.received.top < certain) {
+                tracing::error!(
+                    sa = %known.id, etcd = note.received.top, certain,
+                    "etcd would put a replay window back; what was certainly received stays so"
+                );
+                *note = known;
+            }
+        }
+        windows.put(&notes, 0, &|_| true)
     }
 
     /// Has a data plane that serves `served` serve what is wanted. Shares that another gateway is to have or has go first; then those come

@@ -64,16 +64,22 @@ fn limited(file: &SasFile) -> impl Iterator<Item = (usize, SequenceId)> {
         .map(move |(place, entry)| (place, id(entry)))
 }
 
+/// The clock has not been set if it says less, in milliseconds since the Unix epoch: January 2020.
+const CLOCK_UNSET: u64 = 1_577_836_800_000;
+
 fn lived(note: LifeNote, now: u64) -> Lived {
-    // A clock that was put back makes nothing younger than new.
-    let since = |then: u64| Duration::from_millis(now.saturating_sub(then));
+    let noted = note.at.max(note.since).max(note.used.unwrap_or(0));
+    let is_first_set = noted < CLOCK_UNSET && now >= CLOCK_UNSET;
+    // A clock that was put back makes nothing younger than it was when it was noted, and one that was set for the first time nothing older.
+    let until = if is_first_set { noted } else { now.max(noted) };
+    let since = |then: u64| Duration::from_millis(until.saturating_sub(then));
     Lived { age: since(note.since), used: note.used.map(since), packets: note.packets, bytes: note.bytes }
 }
 
 fn note(lived: &Lived, now: u64) -> LifeNote {
     let before = |length: Duration| now.saturating_sub(length.as_nanos() / 1_000_000);
     let Lived { age, used, packets, bytes } = *lived;
-    LifeNote { since: before(age), used: used.map(before), packets, bytes }
+    LifeNote { since: before(age), used: used.map(before), packets, bytes, at: now }
 }
 
 #[cfg(test)]
@@ -85,10 +91,23 @@ mod tests {
         let lived_for = |ms| Duration::from_millis(ms);
         let before = Lived { age: lived_for(5_000), used: Some(lived_for(3_000)), packets: 7, bytes: 70 };
         let kept = note(&before, 100_000);
-        assert_eq!(kept, LifeNote { since: 95_000, used: Some(97_000), packets: 7, bytes: 70 });
+        assert_eq!(kept, LifeNote { since: 95_000, used: Some(97_000), packets: 7, bytes: 70, at: 100_000 });
         assert_eq!(lived(kept, 100_000), before);
         let later = Lived { age: lived_for(65_000), used: Some(lived_for(63_000)), ..before };
         assert_eq!(lived(kept, 160_000), later);
-        assert_eq!(lived(kept, 0).age, Duration::ZERO, "the clock was put back");
+        assert_eq!(lived(kept, 0), before, "the clock was put back");
+    }
+
+    /// A machine without a battery for its clock starts in 1970, and its clock is set later.
+    #[test]
+    fn an_sa_is_as_old_as_it_was_when_the_clock_is_set() {
+        let age = Duration::from_millis(5_000);
+        let before = Lived { age, used: None, packets: 0, bytes: 0 };
+        let kept = note(&before, 60_000);
+        assert_eq!(lived(kept, CLOCK_UNSET + 1_000), before);
+        assert_eq!(lived(kept, 61_000).age, Duration::from_millis(6_000));
+        let set = note(&before, CLOCK_UNSET);
+        assert_eq!(lived(set, CLOCK_UNSET + 1_000).age, Duration::from_millis(6_000));
+        assert_eq!(lived(LifeNote { at: 0, ..set }, 7).age, Duration::ZERO, "a note of a version before");
     }
 }

@@ -147,7 +147,7 @@ fn nothing_that_the_peer_says_puts_a_window_back_or_ends_an_sa() {
     assert_eq!(on_disk(&directory), Received { top: 4_280, certain: 4_280, missing: vec![(4_276, 4_277)] });
     // To the end.
     let end = |key: &str| Record::Ivs { key: key.repeat(32).try_into().unwrap(), until: u64::MAX };
-    let note = LifeNote { since: 1, used: None, packets: u64::MAX, bytes: 0 };
+    let note = LifeNote { since: 1, used: None, packets: u64::MAX, bytes: 0, at: 1 };
     for said in
         [exact(u64::MAX, u64::MAX, vec![]), numbers(u64::MAX), end("1"), Record::Life { id: id('3'), note }]
     {

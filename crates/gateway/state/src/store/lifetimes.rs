@@ -29,6 +29,9 @@ pub struct LifeNote {
     pub packets: u64,
     /// Bytes counted.
     pub bytes: u64,
+    /// When this was noted, by the same clock as the others; zero in notes of versions before.
+    #[serde(default)]
+    pub at: u64,
 }
 
 impl LifeNote {
@@ -36,7 +39,8 @@ impl LifeNote {
     pub(super) fn further(&self, other: &LifeNote) -> LifeNote {
         let used = self.used.into_iter().chain(other.used).min();
         let (packets, bytes) = (self.packets.max(other.packets), self.bytes.max(other.bytes));
-        LifeNote { since: self.since.min(other.since), used, packets, bytes }
+        let at = self.at.max(other.at);
+        LifeNote { since: self.since.min(other.since), used, packets, bytes, at }
     }
 }
 
@@ -71,7 +75,7 @@ impl IvStore {
             return Ok(Vec::new());
         }
         self.change_lives(|sas| {
-            let new = LifeNote { since: now, ..LifeNote::default() };
+            let new = LifeNote { since: now, at: now, ..LifeNote::default() };
             ids.iter().map(|id| *sas.entry(*id).or_insert(new)).collect()
         })
     }
@@ -130,11 +134,11 @@ mod tests {
         let store = IvStore::new(directory.path().join("state"));
         assert_eq!(store.lives(&[], 5).unwrap(), []);
         assert!(!store.directory().exists());
-        let new = LifeNote { since: 1_000, ..LifeNote::default() };
+        let new = LifeNote { since: 1_000, at: 1_000, ..LifeNote::default() };
         assert_eq!(store.lives(&[id('1'), id('2')], 1_000).unwrap(), [new, new]);
         let later = LifeNote { used: Some(1_500), packets: 7, bytes: 700, ..new };
         store.settle_lives(&[(id('2'), later)]).unwrap();
-        let newer = LifeNote { since: 2_000, ..LifeNote::default() };
+        let newer = LifeNote { since: 2_000, at: 2_000, ..LifeNote::default() };
         let store = IvStore::new(directory.path().join("state"));
         assert_eq!(store.lives(&[id('1'), id('2'), id('3')], 2_000).unwrap(), [new, later, newer]);
     }

@@ -85,7 +85,7 @@ fn a_gateway_that_leaves_its_peers_does_not_start_without_an_operators_word() {
         store.accept(5).unwrap();
         store.enter(is).unwrap();
         assert_eq!(store.pair_note().unwrap(), None);
-        assert_eq!(store.lives(&[id()], 9).unwrap(), [LifeNote { since: 5, ..LifeNote::default() }]);
+        assert_eq!(store.lives(&[id()], 9).unwrap(), [LifeNote { since: 5, at: 5, ..LifeNote::default() }]);
         store.enter(is).unwrap();
     }
 }
