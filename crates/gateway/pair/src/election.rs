@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use forebay_planted::{Fault, planted};
+
 /// The highest term: far from the end of the numbers, so that none ever wraps.
 const TERM_MAX: u64 = 1 << 62;
 /// By how much the peer's term may be higher: so many take-overs that a gateway has not heard of.
@@ -233,7 +235,8 @@ impl Election {
                 (wins && waited >= waits).then_some("both stand by")
             }
         }?;
-        if !complete.of_both && !complete.alone || self.term >= TERM_MAX {
+        let may_lack = !complete.of_both && !complete.alone && !planted(Fault::LacksIgnored);
+        if may_lack || self.term >= TERM_MAX {
             self.waits = Some(why);
             return None;
         }

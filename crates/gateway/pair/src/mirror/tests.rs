@@ -135,7 +135,10 @@ fn nothing_that_the_peer_says_puts_a_window_back_or_ends_an_sa() {
     mirror.note(&[window(4_290, 4_275), numbers(1_000)], Holds::New, Duration::ZERO, at_once()).unwrap();
     for said in [window(1, 1), exact(4_274, 4_274, vec![]), exact(0, 0, vec![])] {
         for holds in [Holds::New, Holds::Both] {
-            assert_eq!(mirror.note(&[said.clone()], holds, Duration::ZERO, at_once()).unwrap(), [id('1')]);
+            assert_eq!(
+                mirror.note(std::slice::from_ref(&said), holds, Duration::ZERO, at_once()).unwrap(),
+                [id('1')]
+            );
             assert_eq!(on_disk(&directory).certain, 4_275);
             assert!(on_disk(&directory).top >= 4_290);
         }
@@ -152,7 +155,7 @@ fn nothing_that_the_peer_says_puts_a_window_back_or_ends_an_sa() {
         [exact(u64::MAX, u64::MAX, vec![]), numbers(u64::MAX), end("1"), Record::Life { id: id('3'), note }]
     {
         for holds in [Holds::New, Holds::Both] {
-            let refused = mirror.note(&[said.clone()], holds, Duration::ZERO, at_once());
+            let refused = mirror.note(std::slice::from_ref(&said), holds, Duration::ZERO, at_once());
             assert!(matches!(refused, Err(IvStoreError::Implausible { .. })), "{said:?}");
         }
         assert!(mirror.merge_running(&[said], at_once()).is_err());

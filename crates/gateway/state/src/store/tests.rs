@@ -124,7 +124,7 @@ fn damaged_marks_are_errors_and_stay_as_they_are() {
             assert!(miette::Diagnostic::help(&error).unwrap().to_string().contains("new key"));
             assert_eq!(fs::read(path).unwrap(), bytes);
             fs::write(&table, &good).unwrap();
-            let _ = fs::remove_file(&store.directory().join(format!("{}.json", id(1))));
+            let _ = fs::remove_file(store.directory().join(format!("{}.json", id(1))));
         }
     }
     for path in [path, table] {
