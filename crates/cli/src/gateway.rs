@@ -80,7 +80,7 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
 fn alone(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     let clock = process.clock;
     let store = store(&config)?;
-    let claimed = claim(&store).map_err(StartError::Ivs)?;
+    let claimed = claim(&store, forebay_state::Role::Alone).map_err(StartError::Ivs)?;
     let processors = processors(&config, clock)?;
     let state = (store, claimed, process.caretaker.clone());
     let mut service = Service::start_with(&Machine, config, processors, clock, seed(), unix_time, state)?;
