@@ -95,6 +95,31 @@ fn json(output: &Output) -> Value {
 }
 
 #[test]
+fn a_state_directory_says_what_it_has_and_what_is_missing() {
+    let bench = Bench::new();
+    let said = |args: &[&str], code: i32| {
+        let output = bench.run(args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(said(&["state"], 0).contains("records:   none"));
+    assert!(bench.seal("sas.toml").status.success());
+    let shown = said(&["state", "show"], 0);
+    assert!(shown.contains("a gateway without [pair]") && shown.contains("together.json"), "{shown}");
+    std::fs::remove_file(bench.path("state/together.json")).unwrap();
+    let shown = said(&["state"], 1);
+    assert!(shown.contains("MISSING") && shown.contains("together.json"), "{shown}");
+    let refused = bench.seal("sas.toml");
+    let refused = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        refused.contains("together.json is missing") && refused.contains("forebay state accept"),
+        "{refused}"
+    );
+    assert!(said(&["state", "accept"], 0).contains("accepted"));
+    assert!(said(&["state"], 1).contains("has not taken it yet"));
+}
+
+#[test]
 fn what_is_sealed_opens_to_the_very_same_file() {
     let bench = Bench::new();
     let sealed = bench.run(&[
