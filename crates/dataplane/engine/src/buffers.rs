@@ -17,6 +17,9 @@ pub struct Buffers {
 /// Free buffers of a processor from which on others may have some.
 const SPARE: usize = 32;
 
+/// Free buffers of a core from which on other cores get some.
+const MANY: usize = 512;
+
 /// Processors that have buffers of their own; further ones share the last.
 const HOMES: usize = 1 + u8::MAX as usize;
 
@@ -68,6 +71,23 @@ impl Buffers {
         {
             self.len += 1;
             free.push(packet);
+        }
+    }
+
+    /// Evens out what several cores have: one may take more packets from links than it sends. What the running core has too many
+    /// of goes to `spare`, and it takes from there when it has few.
+    #[inline]
+    pub fn even_out(&mut self, spare: &mut Vec<Packet>) {
+        let many = MANY.min(self.limit / 2);
+        let (free, few) = (self.free[0].len(), many / 4);
+        if free < few && !spare.is_empty() {
+            for packet in spare.drain(spare.len().saturating_sub(few)..) {
+                self.put(packet);
+            }
+        } else if free > many && spare.len() < self.limit {
+            let from = free - few;
+            spare.extend(self.free[0].drain(from..));
+            self.len -= few;
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use forebay_crypto::{Direction, SaKeys, SessionId};
+use forebay_crypto::{Direction, Packet, SaKeys, SessionId};
 use forebay_ipsec::Ipsec;
 
 use crate::edges::Edges;
@@ -17,6 +17,9 @@ pub struct Databases {
     pub edges: Edges,
     pub keys: Keys,
     pub outputs: Outputs,
+    /// How many cores there are, and packet buffers of which one had too many.
+    pub cores: usize,
+    pub spare: Vec<Packet>,
 }
 
 /// Packets that have left, in the order of their release. Each SA has its *lane*, so that packets of several SAs can be

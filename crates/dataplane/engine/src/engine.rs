@@ -182,7 +182,8 @@ impl Engine {
         let edges = Edges::new(reassembly, limits.pending_spi, seed, addresses, capacity);
         let (tickets, keys_of) = (Tickets::new(order), Keys::default());
         let outputs = Outputs::new(1, limits.in_flight);
-        let databases = Databases { ipsec, tickets, edges, keys: keys_of, outputs };
+        let (cores, spare) = (1, Vec::new());
+        let databases = Databases { ipsec, tickets, edges, keys: keys_of, outputs, cores, spare };
         let core = Core { is_first: true, ..Core::new(0, processors, scheduling, limits, clock)? };
         let mut engine = Engine { shared: Arc::new(Turnstile::new(databases)), core };
         for ((session, direction), keys) in sas.into_iter().zip(keys) {
@@ -206,6 +207,7 @@ impl Engine {
         clock: Clock,
     ) -> Result<Engine, EngineError> {
         let core = Core::new(cpu, processors, settings.scheduling, settings.limits, clock)?;
+        self.shared.pass().cores += 1;
         Ok(Engine { shared: self.shared.clone(), core })
     }
 
@@ -502,8 +504,11 @@ impl Core {
 
     /// Notes how much waits at the databases.
     #[inline]
-    pub fn look_at_backlog(&mut self, db: &Databases) {
+    pub fn look_at_backlog(&mut self, db: &mut Databases) {
         (self.untaken, self.parked) = (db.outputs.len(), db.tickets.parked());
+        if db.cores > 1 {
+            self.buffers.even_out(&mut db.spare);
+        }
     }
 
     /// The time that SAs use.

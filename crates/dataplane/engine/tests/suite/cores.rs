@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::pair;
-use forebay_crypto::{Direction, Job, JobSpec, SessionId};
+use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, Limits, Order, Output, ProcessorSetup, Settings};
 use forebay_ipsec::DropReason;
@@ -220,4 +220,28 @@ fn sealed(count: u64) -> Vec<Vec<u8>> {
         }
     }
     all
+}
+
+/// One core takes all packets in and the other takes all out: buffers come back, so that no memory is taken for each packet.
+#[test]
+fn buffers_come_back_to_the_core_that_needs_them() {
+    let mut cores = cores(Direction::Seal, 2, &Settings::default());
+    let (mut bytes, mut most) = (Vec::new(), 0);
+    for round in 0..400 {
+        let mut burst = vec![];
+        for number in 0..32 {
+            pair::plain(number, &mut bytes);
+            let mut packet = cores[0].buffer();
+            assert!(packet.fill(&bytes));
+            burst.push(Job::new(packet, JobSpec::default(), number));
+        }
+        cores[0].admit_burst(Direction::Seal, &mut burst);
+        let free: Vec<Packet> = cores[1].outputs().map(|output| output.packet).collect();
+        assert_eq!(free.len(), 32);
+        free.into_iter().for_each(|packet| cores[1].recycle(packet));
+        if round > 200 {
+            most = most.max(cores[0].free_buffers());
+        }
+    }
+    assert!(most > 0, "the first core has none, and makes a buffer for each packet");
 }
