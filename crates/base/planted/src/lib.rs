@@ -66,7 +66,6 @@ faults! {
     MergedUnderWay "what the other machine did meanwhile does not reach the data plane that runs"
     LateRecordsTaken "records that an ended connection delivers late are taken"
     AloneForgotten "a machine that went on without the other one does not remember it"
-    LacksIgnored "a machine of a pair that may lack records is active without the other one"
     SharesBeginAnew "a machine that takes a share over does not read its records"
     DiscardsServedOnly "a machine has no routes that discard what another one serves"
     UsedUnrecorded "what etcd has not recorded is used"

@@ -9,8 +9,6 @@
 
 use std::time::Duration;
 
-use forebay_planted::{Fault, planted};
-
 /// The highest term: far from the end of the numbers, so that none ever wraps.
 const TERM_MAX: u64 = 1 << 62;
 /// By how much the peer's term may be higher: so many take-overs that a gateway has not heard of.
@@ -235,7 +233,7 @@ impl Election {
                 (wins && waited >= waits).then_some("both stand by")
             }
         }?;
-        let may_lack = !complete.of_both && !complete.alone && !planted(Fault::LacksIgnored);
+        let may_lack = !complete.of_both && !complete.alone;
         if may_lack || self.term >= TERM_MAX {
             self.waits = Some(why);
             return None;
