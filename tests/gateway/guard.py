@@ -336,7 +336,8 @@ BROKEN = {
     "no TOML": lambda text: text + "\n[[[",
     "a missing key file": lambda text: text.replace("a-to-b.key", "no-such.key"),
     "a state directory that cannot be written": lambda text: text.replace('"state-a"', '"a.toml/state"'),
-    "an interface of a pair that is missing": lambda text: text + """
+    # Records know whose they are: those of another role are elsewhere.
+    "an interface of a pair that is missing": lambda text: text.replace('"state-a"', '"state-pair"') + """
 [pair]
 number = 0
 listen = ["127.0.0.1:7411"]
@@ -344,7 +345,7 @@ peers = ["127.0.0.2:7411"]
 key_file = "pair.key"
 addresses = ["nowhere 10.1.0.1/16"]
 """,
-    "an etcd certificate that cannot be read": lambda text: text + """
+    "an etcd certificate that cannot be read": lambda text: text.replace('"state-a"', '"state-cluster"') + """
 [cluster]
 name = "gw-a"
 endpoints = ["https://127.0.0.1:2379"]

@@ -66,7 +66,8 @@ fn gained(gains: &[Gain], pen: &Pen, width: usize) -> String {
     for line in wrapped(&units::plain(&super::report::gain::verdict(gains)), width) {
         out.push_str(&format!("{}\n", pen.bold(&line)));
     }
-    for line in wrapped(&units::plain(&super::report::gain::remarks(gains)), width) {
+    let remarks = units::plain(&super::report::gain::remarks(gains)).replace('\u{b1}', "+/-");
+    for line in wrapped(&remarks, width) {
         out.push_str(&format!("{line}\n"));
     }
     gains.iter().for_each(|gain| out.push_str(&gained_with(gain, pen, width)));
