@@ -1,8 +1,8 @@
 //! Real time: packet buffers, processors, order kept per SA, calibration.
 //!
 //! An [`Engine`] takes bursts of packets, prepares them, and spreads their crypto over processors: the running core
-//! does its share in place, a [`Lane`] is another core, and anything else that implements
-//! [`Processor`](forebay_crypto::Processor) can take part. Packets leave in order. The documentation of the module
+//! does its share in place, and anything else that implements [`Processor`](forebay_crypto::Processor) can take part. Each
+//! further core has an engine beside the first ([`Engine::beside`]), which shares its SAs. Packets leave in order. The documentation of the module
 //! `engine` lists which file does which step.
 
 mod admit;
