@@ -37,7 +37,7 @@ pub struct SealOpenArgs {
     #[arg(short, long)]
     output: PathBuf,
     /// Number of cores to use.
-    #[arg(long, default_value_t = 1, conflicts_with = "device")]
+    #[arg(long, default_value_t = 1)]
     cores: usize,
     /// Crypto library.
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
@@ -106,6 +106,13 @@ pub fn run(args: &SealOpenArgs, direction: Direction) -> miette::Result<Answer> 
 fn build_engines(args: &SealOpenArgs, direction: Direction) -> miette::Result<Vec<Engine>> {
     if args.cores == 0 || args.cores > 256 {
         return Err(miette!("--cores {}: expected 1 to 256", args.cores));
+    }
+    if args.device.is_some() && args.cores > 1 {
+        return Err(miette!(
+            help = "leave out `--cores`: the device does the crypto, and one core feeds it",
+            "--cores {} with `--device`: further cores would have nothing to do",
+            args.cores
+        ));
     }
     let mut file = sas::load(&args.sas)?;
     for warning in std::mem::take(&mut file.warnings) {

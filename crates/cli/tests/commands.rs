@@ -380,3 +380,14 @@ fn older_command_names_are_refused_with_the_new_ones_as_hints() {
         assert!(text.contains(&format!("run `forebay {new}`")), "{text}");
     }
 }
+
+#[test]
+fn further_cores_beside_a_device_are_refused_with_a_hint() {
+    let bench = Bench::new();
+    let args =
+        ["seal", "--sas", "sas.toml", "plain.pcap", "-o", "x.pcap", "--device", "card", "--cores", "2"];
+    let output = bench.run(&args);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--cores 2 with `--device`") && said.contains("leave out `--cores`"), "{said}");
+}

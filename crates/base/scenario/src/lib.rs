@@ -1,4 +1,4 @@
-//! Scenario files (`spec/surfaces.md`, "Simulation"): TOML whose values keep their position in the file.
+//! Scenario files: TOML whose values keep their position in the file.
 //!
 //! [`read`] makes a tree from a text and the values of `--set`, and passes it to a model's reader, which looks up the
 //! keys that it supports in [`Section`]s. All errors of a file are reported at once, each with its line, what was

@@ -1,5 +1,4 @@
-//! Processors and the buses before them, event by event in virtual time (`spec/models.md` section 1,
-//! "Bus", "Queues", "Accelerator").
+//! Processors and the buses before them, event by event in virtual time (`docs/simulation.md`).
 //!
 //! One state machine serves two drivers: the simulator, which has jobs without bytes, and the emulated card, which
 //! delivers real bytes when a card would. The driver passes submissions and the time to a [`Host`], which reports

@@ -18,7 +18,7 @@ pub struct ProcessorsArgs {
     /// Cipher suites, in swanctl notation.
     #[arg(long, value_delimiter = ',', default_value = "aes128gcm16,aes128-sha256,chacha20poly1305")]
     proposal: Vec<String>,
-    /// Write the costs to a file that `--costs` of seal, open and demo reads.
+    /// Write the costs to a file that `--costs` of `forebay-demo` reads.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Write a scenario for `forebay simulate` with the costs of core and card measured for the first

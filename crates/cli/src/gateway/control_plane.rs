@@ -108,7 +108,7 @@ impl ControlPlane {
     }
 }
 
-/// What is told of the process, whether it has a data plane or not.
+/// The state of the process for `status`, with or without a data plane.
 struct Told {
     file: String,
     start: Time,

@@ -5,7 +5,7 @@
 //! the [`Bus`] it is plugged into, would have written it back. A card that has not been built yet can thus be put
 //! into a gateway and given real traffic.
 //!
-//! The timing is that of `spec/models.md` section 1. The state machine that the simulator uses too
+//! The timing is that of `docs/simulation.md`. The state machine that the simulator uses too
 //! (`forebay_station`) computes it event by event. Submissions and polls are coarse; deliveries are exact to the
 //! picosecond and do not depend on how often the card is polled. The card has no thread and no clock; the caller
 //! passes the time with each call.

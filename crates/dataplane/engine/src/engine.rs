@@ -133,9 +133,9 @@ pub(crate) struct Core {
     pub now: Time,
     /// When the processors were last asked for answers, and when before that.
     pub polled: Time,
+    pub polled_before: Time,
     /// Until when nothing is due by time, as far as is known.
     pub rests_until: Time,
-    pub polled_before: Time,
     pub moving: Moving,
     pub drops: DropCounts,
     pub stats: EngineStats,

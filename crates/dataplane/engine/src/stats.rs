@@ -36,7 +36,7 @@ pub struct ProcessorStats {
     /// Sum of the distances between the two.
     pub response_error: Duration,
     /// Sum over its packets of the time from the choice of the processor to the answer: a wait for room in
-    /// its queue counts (the processing latency of `spec/models.md` section 1).
+    /// its queue counts (its processing latency).
     pub processing: Duration,
     /// Predicted and actual time from dispatch to answer of some submissions: an even choice of at most
     /// 512.

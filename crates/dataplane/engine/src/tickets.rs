@@ -98,7 +98,7 @@ pub struct Tickets {
     packets: usize,
     /// Lines in which packets are parked, and since when by `waited`; some of them may have gone since.
     waiting: VecDeque<(Duration, u32)>,
-    /// When this was last looked at, and time that has passed with somebody looking: all cores may have been stopped
+    /// When this was last looked at, and the time in which a core looked: all cores may have been stopped
     /// together, and then nobody was waited for.
     seen: Time,
     waited: Duration,
@@ -261,7 +261,7 @@ impl Tickets {
         self.packets
     }
 
-    /// When somebody should look whether a core is held up: [`Time::MAX`] if nothing is parked.
+    /// When a core should look whether another is held up: [`Time::MAX`] if nothing is parked.
     pub fn next_due(&self) -> Time {
         if self.packets == 0 { Time::MAX } else { self.seen + LOOK }
     }

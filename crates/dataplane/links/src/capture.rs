@@ -5,7 +5,6 @@
 pub mod blocks;
 mod endian;
 mod error;
-mod output;
 mod pcap;
 mod pcapng;
 mod reader;

@@ -1,5 +1,5 @@
 //! Whom a listener of the gateway lets in, for how long, and how often the log says so: one way for the control socket, metrics
-//! and the link of a pair, all of which strangers may reach.
+//! and the link of a pair, all of which unknown hosts can reach.
 //!
 //! - [`Places`]: so many connections at a time that have not shown yet what they want. Where all are taken, the oldest of the
 //!   source with the most gives way, so that silent connections keep nobody out; sources that are expected never do.

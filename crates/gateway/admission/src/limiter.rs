@@ -1,4 +1,4 @@
-//! How often something is said, so that strangers cannot fill a log.
+//! A limit on log lines of one kind, so that unknown peers cannot fill a log.
 
 use forebay_time::{Duration, Time};
 

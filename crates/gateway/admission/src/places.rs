@@ -114,7 +114,7 @@ impl Taken {
         let of = |source: Source| self.connections.iter().filter(|one| one.source == source).count();
         let gives_way =
             |one: &&Connection| !one.is_busy && (!is_expected(&one.source) || one.source == source);
-        // The first of equals is the oldest, and a stranger before one of the source itself that is expected.
+        // The first of equals is the oldest, and an unknown host before the expected source.
         let rank = |one: &&Connection| (!is_expected(&one.source), of(one.source));
         let closed = self.connections.iter().filter(gives_way).rev().max_by_key(rank).map(|one| one.number);
         match closed {

@@ -484,7 +484,7 @@ fn an_sa_with_records_is_not_moved_to_another_share() {
     );
 }
 
-/// Somebody who can write to etcd, or a restored disk of it, puts a window back: what this gateway has received stays received.
+/// A client with write access to etcd, or a restored disk of it, puts a window back: what this gateway has received stays received.
 #[test]
 fn a_store_does_not_put_back_what_was_certainly_received() {
     let file = file_with("192.0.2.1");

@@ -228,7 +228,7 @@ impl Cluster {
         let ids: Vec<SequenceId> = notes.iter().map(|note| note.id).collect();
         let places: HashMap<SequenceId, usize> = ids.iter().copied().zip(0..).collect();
         for known in windows.of(&ids)? {
-            // Nothing is received that etcd does not have, so that etcd has lost something, or somebody has put it back.
+            // Nothing is received that etcd does not have, so that etcd has lost records, or an older copy of it was restored.
             let certain = known.received.certain;
             let note = places.get(&known.id).and_then(|&place| notes.get_mut(place));
             if let Some(note) = note.filter(|note| note.received.top < certain) {

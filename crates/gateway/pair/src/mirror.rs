@@ -208,7 +208,7 @@ fn window_note(record: &Record) -> Option<WindowNote> {
     })
 }
 
-/// What the active gateway says, without what would put the window back: a peer with an older state directory, or a stranger with the
+/// What the active gateway says, without what would put the window back: a peer with an older state directory, or an attacker with the
 /// key of the link, could have recorded packets taken again. So the certain number does not fall, and up to it no number is missing that
 /// was not missing before. `None` if the top itself is below what is certain.
 fn forward(known: &Received, said: &Received) -> Option<Received> {

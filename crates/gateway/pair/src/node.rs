@@ -224,7 +224,7 @@ struct State {
     said: BTreeMap<String, Duration>,
     /// Addresses that the peer has come from.
     known: BTreeSet<IpAddr>,
-    /// How often something is said of strangers.
+    /// Limits the log lines about unknown hosts.
     strangers: Limiter,
 }
 

@@ -63,7 +63,7 @@ impl Intake {
         }
     }
 
-    /// Takes one burst from another worker's link, unless somebody is at it: how many packets, and whether there are more.
+    /// Takes one burst from another worker's link, unless another worker uses it: how many packets, and whether there are more.
     pub(super) fn help(
         &mut self,
         port: &Turnstile<Port>,

@@ -19,7 +19,7 @@ const PAYLOAD: usize = 1_500 - AROUND - 2;
 pub enum Bundling {
     /// Not at all.
     None,
-    /// Up to so many packets of one SA are one job (spec/models.md section 1).
+    /// Up to so many packets of one SA are one job (\[S\]).
     Window { packets: usize, timeout: Duration },
     /// Packets of one SA share ESP packets of 1500 bytes (RFC 9347), load-following.
     Iptfs { max_delay: Duration },

@@ -1,13 +1,15 @@
 //! Captures out: complete under the output's name, or not at all.
 
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::check_record_length;
-use super::output::Output;
 use super::target::Target;
 use super::{CaptureError, CaptureErrorKind, Format, MAX_RECORD, Resolution, pcap, pcapng};
 use crate::LinkType;
+
+/// Bytes gathered before they are given to the system.
+const BUFFER: usize = 256 * 1024;
 
 /// A capture file that is being written.
 ///
@@ -16,7 +18,7 @@ use crate::LinkType;
 /// output's name, and a writer that is dropped before leaves nothing behind. An output that is a
 /// device or a pipe is written to directly.
 pub struct Writer {
-    output: Output,
+    output: BufWriter<Target>,
     path: PathBuf,
     format: Format,
     /// Link types declared so far: at most one in a pcap file, else by interface number.
@@ -31,27 +33,15 @@ impl Writer {
     ///
     /// Fails on `-`, a directory, a missing directory or missing permissions.
     pub fn create(path: impl AsRef<Path>) -> Result<Writer, CaptureError> {
-        Writer::open(path.as_ref(), |target| Ok(Output::here(target)))
-    }
-
-    /// The same with a thread of its own that gives the records to the system. What cannot be written is then
-    /// reported by a later call, at the latest by [`Writer::finish`].
-    ///
-    /// Fails also if the system has no thread left.
-    pub fn create_with_thread(path: impl AsRef<Path>) -> Result<Writer, CaptureError> {
-        Writer::open(path.as_ref(), Output::elsewhere)
-    }
-
-    fn open(path: &Path, output: impl FnOnce(Target) -> io::Result<Output>) -> Result<Writer, CaptureError> {
+        let path = path.as_ref();
         if path.as_os_str() == "-" {
             return Err(CaptureError::new(path, 0, CaptureErrorKind::StandardOutput));
         }
-        let output = Target::open(path)
-            .and_then(output)
+        let target = Target::open(path)
             .map_err(|source| CaptureError::new(path, 0, CaptureErrorKind::Io { doing: "create", source }))?;
         let is_pcapng = path.extension().is_some_and(|word| word.eq_ignore_ascii_case("pcapng"));
         Ok(Writer {
-            output,
+            output: BufWriter::with_capacity(BUFFER, target),
             path: path.to_owned(),
             format: if is_pcapng { Format::PcapNg } else { Format::Pcap },
             links: Vec::new(),
@@ -102,7 +92,8 @@ impl Writer {
             self.interface(LinkType::Raw).map_err(|kind| self.error(kind))?;
         }
         let Writer { output, path, written, .. } = self;
-        let finished = output.into_target().and_then(Target::finish);
+        let target = output.into_inner().map_err(io::IntoInnerError::into_error);
+        let finished = target.and_then(Target::finish);
         finished.map_err(|source| {
             CaptureError::new(&path, written, CaptureErrorKind::Io { doing: "finish", source })
         })

@@ -126,7 +126,7 @@ fn one_that_stands_down_tells_what_it_has_received_and_not_the_limits_of_the_oth
     assert_eq!(top(mirror.all(false).unwrap()), [1_000], "it has started its data plane since");
 }
 
-/// The audit's attack by somebody who has the key of the link: one note rewinds a window, another ends an SA.
+/// An attacker has the key of the link: one note rewinds a window, another ends an SA.
 #[test]
 fn nothing_that_the_peer_says_puts_a_window_back_or_ends_an_sa() {
     let (directory, mut mirror) = mirror();

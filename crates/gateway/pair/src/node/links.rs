@@ -89,7 +89,7 @@ impl Shared {
             Ok(message) => message,
             Err(error) => return error,
         };
-        // It is the peer: from where it comes no stranger keeps it out.
+        // It is the peer: from now on no unknown host keeps its address out.
         if let Some(place) = place {
             lock(&self.state).known.insert(address.ip());
             place.settle();
@@ -175,7 +175,7 @@ impl Shared {
         Some(())
     }
 
-    /// Logs why a connection ended or was not made: each reason seldom, and those of strangers together seldom.
+    /// Logs why a connection ended or was not made: each reason seldom, and those of unknown hosts together seldom.
     fn complain(&self, address: SocketAddr, side: Side, error: &ChannelError) {
         if self.ended.load(Ordering::Relaxed) {
             return;

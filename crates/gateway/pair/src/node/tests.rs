@@ -88,7 +88,7 @@ fn the_standby_has_every_record_that_was_used_and_takes_over_behind_it() {
 #[test]
 fn of_two_that_were_active_alone_one_starts_again_with_the_records_of_the_other() {
     let directory = tempfile::tempdir().unwrap();
-    // They cannot reach each other, and somebody wants that they go on all the same.
+    // They cannot reach each other, and an operator has them go on all the same.
     for number in 0..2 {
         IvStore::new(directory.path().join(format!("state-{number}"))).accept(0).unwrap();
     }

@@ -147,7 +147,7 @@ impl Diagnostic for IvStoreError {
                  each other's records of sequence numbers and replay windows"
             }
             IvStoreError::Implausible { .. } => {
-                "the peer has another state directory than it should have, or somebody else has the key of the link: see which \
+                "the peer has another state directory than it should have, or another host has the key of the link: see which \
                  gateway is right before it goes on, and replace the key (`key_file` in [pair]) if it may be known"
             }
             IvStoreError::NotNoted(_) => {

@@ -29,7 +29,7 @@ fn write_all(store: &IvStore) {
     store.remember_cluster(&ClusterNote::new("one".into(), "store".into(), 1)).unwrap();
 }
 
-/// The audit's attack: somebody removes `windows.log`, and recorded packets are taken. The same of every other file.
+/// Another user removes `windows.log`, and recorded packets are taken. The same of every other file.
 #[test]
 fn a_file_that_is_missing_is_an_error_where_it_is_read_and_at_the_start() {
     let (_directory, store) = store();
@@ -64,7 +64,7 @@ fn a_file_that_is_missing_is_an_error_where_it_is_read_and_at_the_start() {
     fs::remove_file(store.directory().join(windows::FILE)).unwrap();
     assert!(matches!(windows.all(), Err(IvStoreError::Missing { .. })));
     assert!(matches!(windows.put(&[window(9)], 0, &|_| true), Err(IvStoreError::Missing { .. })));
-    // Unless somebody says that it is lost.
+    // Unless an operator says that it is lost.
     store.accept(5).unwrap();
     assert!(store.provenance().unwrap().accepted);
     store.enter(Role::Pair).unwrap();
