@@ -41,6 +41,8 @@ use super::source::Source;
 const TICK: Duration = Duration::from_millis(10);
 /// Between two sessions: one that fails is not tried again at once.
 const SESSION_AGAIN: Duration = Duration::from_secs(1);
+/// How long after all records were sent they are sent again to a peer that says that it lacks some.
+const MERGE_AGAIN: Duration = Duration::from_secs(3);
 /// Between two announcements of the shared addresses, and while the peer may have them too.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);
 const ANNOUNCE_OFTEN: Duration = Duration::from_millis(250);
@@ -210,6 +212,8 @@ struct State {
     /// Whether everything was sent in this session, and was merged.
     merge_sent: bool,
     merged: bool,
+    /// When everything was sent last.
+    merge_sent_at: Duration,
     /// Whether the peer has sent everything over a connection that is still there.
     received: Option<u64>,
     /// Whether the data plane runs, or is about to.
@@ -372,6 +376,7 @@ impl Pair {
                 sessions: 0,
                 source: Source::default(),
                 merge_sent: false,
+                merge_sent_at: Duration::ZERO,
                 merged: false,
                 received: None,
                 running: false,
@@ -625,8 +630,10 @@ impl Shared {
         }
         let active = state.election.role() == Role::Active;
         let is_due = active || !state.running && (self.memory.note().unmerged || state.peer_wants);
-        let (session, link) = state.session.filter(|_| is_due && !state.merge_sent)?;
-        state.merge_sent = true;
+        // What a full disk at the peer did not take is sent again.
+        let again = state.peer_wants && now.saturating_sub(state.merge_sent_at) >= MERGE_AGAIN;
+        let (session, link) = state.session.filter(|_| is_due && (!state.merge_sent || again))?;
+        (state.merge_sent, state.merge_sent_at) = (true, now);
         Some(Everything { session, link, active })
     }
 

@@ -78,6 +78,13 @@ pub enum Woken {
     Killed,
 }
 
+/// The cores lead to the interleaving, and it to them.
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.interleaving.end();
+    }
+}
+
 impl Node {
     /// A host without a process.
     pub fn new(number: usize, machine: usize) -> Node {

@@ -80,8 +80,9 @@ struct Sealed {
     sequences: HashSet<u64>,
     ivs: HashSet<Vec<u8>>,
     last: u64,
-    /// By machine.
-    last_number: BTreeMap<usize, u64>,
+    /// By machine, and by machine and flow.
+    last_sequence: BTreeMap<usize, u64>,
+    last_number: BTreeMap<(usize, u32), u64>,
     /// The life of the receiving gateway, and the arrival of its last packet that was delivered.
     delivered: (u64, u64),
 }
@@ -104,6 +105,7 @@ pub struct Oracle {
     replayed: u64,
     /// Packets that both machines of a pair delivered while they could not hear each other.
     repeated: u64,
+    repeated_by: HashSet<usize>,
     violation: Option<Violation>,
     /// Of all that was seen.
     fingerprint: u64,
@@ -214,7 +216,12 @@ impl Oracle {
             self.report(Rule::RightPeer, at, what);
         }
         let sa = self.sas.entry(seen.spi).or_default();
-        let last = sa.last_number.insert(machine, number);
+        let before = sa.last_sequence.insert(machine, sequence);
+        let last = sa.last_number.insert((machine, packet::flow(number)), number);
+        if let Some(before) = before.filter(|before| *before >= sequence) {
+            self.report(Rule::Order, at, format!("gateway {from} sent {sequence} behind {before}"));
+            return None;
+        }
         if let Some(last) = last.filter(|last| *last >= number) {
             self.report(Rule::Order, at, format!("gateway {from} sealed {number} behind {last}"));
             return None;
@@ -260,9 +267,10 @@ impl Oracle {
         self.repeated
     }
 
-    /// Whether packets were delivered again because a window is gone, so that peers may have moved.
-    pub fn may_have_moved(&self) -> bool {
-        self.replayed > 0
+    /// Whether a gateway delivered packets again because a window is gone, or because its machines could not hear each other, so
+    /// that its peers may have moved for it.
+    pub fn may_have_moved(&self, gateway: usize) -> bool {
+        self.replayed > 0 || self.repeated_by.contains(&gateway)
     }
 
     /// A packet leaves gateway `at_gateway` inside; `life` says by [`life`] which machine it is and what its lives and
@@ -309,6 +317,7 @@ impl Oracle {
         let was_elsewhere = sent.delivered.is_some_and(|window| may_repeat(machine_of(window)));
         if was_elsewhere {
             self.repeated += 1;
+            self.repeated_by.insert(at_gateway);
             return;
         }
         if sent.delivered.is_some() {

@@ -2,6 +2,9 @@
 
 use forebay_random::split_mix;
 
+/// Flows between two networks.
+const FLOWS: u64 = 3;
+
 /// In front of the number of each packet of a program.
 const MARK: &[u8; 8] = b"inside!!";
 const HEADER: usize = 20;
@@ -27,6 +30,11 @@ pub fn inner(number: u64, from: usize, to: usize, len: usize, far: bool) -> Vec<
         packet.extend(&bytes[..more]);
     }
     packet
+}
+
+/// The flow of a program's packet: a host may take the flows of one SA by several queues.
+pub fn flow(number: u64) -> u32 {
+    (number % FLOWS) as u32
 }
 
 /// The number of a program's packet.

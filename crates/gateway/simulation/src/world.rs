@@ -272,7 +272,7 @@ impl World {
             (routes.tunnel.iter().any(network), routes.blackholes.iter().any(network))
         };
         if tunnel && let Some(link) = node.host.links().inside {
-            link.give(packet, to as u32);
+            link.give(packet, to as u32 + packet::flow(number));
             self.wakes(machine);
         } else if !blackhole && node.life > 0 && !far {
             let what = format!("gateway {from} is down, and nothing keeps packets to {to} inside");
@@ -350,7 +350,7 @@ impl World {
             let wire = self.oracle.leaves((gateway, machine), &packet, at, lies);
             if let Some((_, to)) = wire.and_then(|wire| self.oracle.way(wire.number)) {
                 let (_, destination) = packet::places(&packet);
-                if !self.network.is_place_of(destination, to) && !self.oracle.may_have_moved() {
+                if !self.network.is_place_of(destination, to) && !self.oracle.may_have_moved(gateway) {
                     let what = format!("gateway {gateway} sends to {destination:?} what is for {to}");
                     self.oracle.report(Rule::RightPeer, at, what);
                 }

@@ -25,6 +25,11 @@ const KEPT_OF_PAIRS: &[Kept] = &[
         "two packets of a burst counted as thousands a second, and after both machines had failed all were refused",
     ),
     (334, 2_000, "the same after a partition"),
+    (
+        65,
+        2_000,
+        "records that a full disk did not take were not sent again, and both machines waited for each other",
+    ),
     (225, 2_000, "finds a data plane that is not told what the other machine did meanwhile"),
 ];
 
