@@ -296,7 +296,7 @@ impl Core {
     fn bypass(&mut self, db: &mut Databases, packet: Packet, tag: u64) {
         let (admitted, released) = (self.now, self.now);
         if !db.tickets.is_total() {
-            return db.outputs.push(Output {
+            return db.outputs.push(self.cpu, Output {
                 packet,
                 tag,
                 session: None,

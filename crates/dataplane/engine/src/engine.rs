@@ -28,12 +28,13 @@ use forebay_time::{Duration, Time};
 use crate::buffers::Buffers;
 use crate::check::Check;
 use crate::clock::Clock;
-use crate::databases::{Databases, Keys, Outputs};
+use crate::databases::{Databases, Keys};
 use crate::edges::{Answer, Edges};
 use crate::idle::Idle;
 use crate::in_flight::InFlight;
 use crate::key_sessions::KeySessions;
 use crate::moving::Moving;
+use crate::outputs::Outputs;
 use crate::pool::Pool;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
@@ -181,7 +182,7 @@ impl Engine {
         let (reassembly, capacity) = (limits.reassembly.clone(), limits.packet_capacity);
         let edges = Edges::new(reassembly, limits.pending_spi, seed, addresses, capacity);
         let (tickets, keys_of) = (Tickets::new(order), Keys::default());
-        let outputs = Outputs::new(1, limits.in_flight);
+        let outputs = Outputs::new(1);
         let (cores, spare) = (1, Vec::new());
         let databases = Databases { ipsec, tickets, edges, keys: keys_of, outputs, cores, spare };
         let core = Core { is_first: true, ..Core::new(0, processors, scheduling, limits, clock)? };
@@ -325,7 +326,8 @@ impl Engine {
     #[inline]
     pub fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
         let db = &mut self.shared.pass();
-        (0..db.outputs.lanes()).for_each(|lane| db.outputs.take(lane, &mut self.core.outputs));
+        let by = self.core.cpu;
+        (0..db.outputs.lanes()).for_each(|lane| db.outputs.take(by, lane, &mut self.core.outputs));
         self.core.look_at_backlog(db);
         self.core.outputs.drain(..)
     }
@@ -334,7 +336,7 @@ impl Engine {
     #[inline]
     pub fn take_outputs(&mut self, lane: usize, to: &mut Vec<Output>) {
         let db = &mut self.shared.pass();
-        db.outputs.take(lane, to);
+        db.outputs.take(self.core.cpu, lane, to);
         self.core.look_at_backlog(db);
     }
 
@@ -349,7 +351,7 @@ impl Engine {
     /// by the same rule, so that a peer with as many cores has them steered alike.
     /// There is one lane for all to begin with.
     pub fn set_lanes(&mut self, cores: usize) {
-        self.shared.pass().outputs = Outputs::new(cores, self.core.limits.in_flight);
+        self.shared.pass().outputs = Outputs::new(cores);
     }
 
     /// The lane of an SA's packets.

@@ -22,6 +22,7 @@ mod in_place;
 mod key_sessions;
 mod moving;
 mod nested;
+mod outputs;
 mod pending_spi;
 mod place;
 mod poll;

@@ -145,6 +145,6 @@ impl Core {
         reason: DropReason,
     ) {
         let (session, result, released) = (None, Err(reason), self.now);
-        db.outputs.push(Output { packet, tag, session, result, admitted, released });
+        db.outputs.push(self.cpu, Output { packet, tag, session, result, admitted, released });
     }
 }

@@ -79,7 +79,7 @@ impl Core {
                 let (packet, tag) = (std::mem::take(packet), *token);
                 Output { packet, tag, session, result: Ok(()), admitted, released }
             });
-            return db.outputs.extend(session, outputs);
+            return db.outputs.extend(self.cpu, session, outputs);
         }
         // In total order a run may be of several SAs.
         let (mut session, mut whole) = (None, usize::MAX);
@@ -92,7 +92,7 @@ impl Core {
                 self.buffers.put(packet);
                 continue;
             }
-            db.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
+            db.outputs.push(self.cpu, Output { packet, tag, session, result: Ok(()), admitted, released });
         }
     }
 
@@ -128,7 +128,7 @@ impl Core {
             if run.bypass {
                 let (packet, tag) = (std::mem::take(&mut job.packet), job.token);
                 let (admitted, released) = (run.admitted, self.now);
-                db.outputs.push(Output { packet, tag, session: None, result: Ok(()), admitted, released });
+                db.outputs.push(self.cpu, Output { packet, tag, session: None, result: Ok(()), admitted, released });
                 db.tickets.advance(run.line, 1);
                 continue;
             }
@@ -224,7 +224,7 @@ impl Core {
             return self.buffers.put(packet);
         }
         let (session, released) = (Some(session), self.now);
-        db.outputs.push(Output { packet, tag, session, result, admitted, released });
+        db.outputs.push(self.cpu, Output { packet, tag, session, result, admitted, released });
     }
 
     /// Gives out the packets that an aggregate brought.
@@ -235,7 +235,7 @@ impl Core {
             match db.ipsec.take_inner(now, session, &mut packet) {
                 Some(Ok(())) => {
                     let session = Some(session);
-                    db.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
+                    db.outputs.push(self.cpu, Output { packet, tag, session, result: Ok(()), admitted, released });
                 }
                 Some(Err(reason)) => {
                     self.drops.count(reason);
@@ -260,7 +260,7 @@ impl Core {
         let released = self.now;
         for packet in db.edges.pieces(fragments, &mut self.buffers) {
             let session = Some(session);
-            db.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
+            db.outputs.push(self.cpu, Output { packet, tag, session, result: Ok(()), admitted, released });
         }
         true
     }

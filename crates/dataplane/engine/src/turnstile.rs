@@ -7,8 +7,11 @@ use std::sync::{PoisonError, TryLockError};
 
 use super::sync::{Mutex, MutexGuard, spin_loop, yield_now};
 
-/// Attempts before the CPU is given away: some microseconds.
-const SPINS: u32 = 256;
+/// Attempts before the CPU is given away: some tens of microseconds.
+const SPINS: u32 = 64;
+/// The longest pause between two attempts, in turns of a spinning loop: who looks often takes the cache line from who is
+/// inside.
+const PAUSES: u32 = 16;
 
 /// A value that one core at a time may use.
 #[derive(Debug, Default)]
@@ -46,7 +49,7 @@ impl<T> Turnstile<T> {
             }
             tries += 1;
             if tries < SPINS {
-                spin_loop();
+                (0..tries.min(PAUSES)).for_each(|_| spin_loop());
             } else {
                 yield_now();
             }
