@@ -98,6 +98,9 @@ pub struct Engine {
     pub(crate) core: Core,
 }
 
+/// More bursts of each core than this wait for their turn only if a core has lost its CPU.
+const HELD_UP: usize = 2;
+
 /// What a core has for itself.
 pub(crate) struct Core {
     /// Its number among those that SAs may be bound to.
@@ -120,6 +123,8 @@ pub(crate) struct Core {
     /// Packets of all cores that wait to be taken, and for their turn, when this core last saw the databases.
     pub untaken: usize,
     pub parked: usize,
+    /// Whether so many packets wait for their turn that the core which has it must have lost its CPU.
+    pub is_held_up: bool,
     /// Slots whose jobs the running core is to do: `local` by the scheduler's choice, `retries` because another
     /// processor failed at them, or because the scheduler had no place for them.
     pub local: VecDeque<u32>,
@@ -474,6 +479,7 @@ impl Core {
             again: Done::default(),
             untaken: 0,
             parked: 0,
+            is_held_up: false,
             moving: Moving::default(),
             drops: DropCounts::default(),
             stats: EngineStats::default(),
@@ -509,7 +515,17 @@ impl Core {
     pub fn look_at_backlog(&mut self, db: &mut Databases) {
         (self.untaken, self.parked) = (db.outputs.len(), db.tickets.parked());
         if db.cores > 1 {
+            self.is_held_up = self.parked > HELD_UP * db.cores * self.limits.burst;
             self.buffers.even_out(&mut db.spare);
+        }
+    }
+
+    /// Lets another thread have this CPU if all wait for one that has none. Without it, where there are more threads than
+    /// CPUs, packets pile up for as long as the system lets this one run.
+    #[inline]
+    pub fn give_way(&self) {
+        if self.is_held_up {
+            std::thread::yield_now();
         }
     }
 

@@ -36,7 +36,7 @@ impl Core {
             self.compute_measured(burst);
             self.release(&mut shared.pass(), burst, runs);
             if self.again.jobs.is_empty() {
-                return;
+                return self.give_way();
             }
             // Packets of nested SAs: their next jobs.
             std::mem::swap(burst, &mut self.again.jobs);

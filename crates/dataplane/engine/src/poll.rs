@@ -42,6 +42,9 @@ impl Core {
         if self.pool.len() > 1 {
             self.watch();
         }
+        if !moved {
+            self.give_way();
+        }
         moved
     }
 
