@@ -11,9 +11,11 @@ mod control_client;
 mod gateway;
 mod guard;
 mod import;
+mod keygen;
 mod manual;
 mod operation;
 mod state;
+mod tunnel;
 mod workbench;
 
 use std::ffi::OsString;

@@ -13,6 +13,7 @@ mod explore;
 mod gateway;
 mod guard;
 mod import;
+mod keygen;
 mod manual;
 mod operation;
 mod pipeline;
@@ -23,6 +24,7 @@ mod size_buffers;
 mod state;
 mod study;
 mod top;
+mod tunnel;
 mod validate_model;
 #[allow(dead_code)] // the workbench does not run itself
 mod workbench;

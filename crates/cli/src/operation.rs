@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use forebay_terminal::Answer;
 
-use crate::{check, control_client, gateway, guard, import, state};
+use crate::{check, control_client, gateway, guard, import, keygen, state, tunnel};
 
 /// A command of a gateway's operation.
 #[derive(Subcommand)]
@@ -20,6 +20,14 @@ pub enum Operation {
     /// Import SAs and policies of another system into a gateway configuration.
     #[command(subcommand)]
     Import(import::ImportCommand),
+    /// Make new keys, each in a file of its own.
+    #[command(
+        after_help = "Example: forebay keygen --proposal aes128gcm16 keys/east-out.key keys/east-in.key"
+    )]
+    Keygen(keygen::KeygenArgs),
+    /// Write the configurations and keys of a new tunnel, or the next keys of one in use.
+    #[command(subcommand)]
+    Tunnel(tunnel::TunnelCommand),
     /// Show the state of a running gateway: processors, links, drops.
     #[command(after_help = "Example: forebay status --json")]
     Status(control_client::AskArgs),
@@ -42,6 +50,8 @@ impl Operation {
             Operation::Gateway(args) => gateway::run(&args),
             Operation::Guard(command) => command.run(),
             Operation::Import(command) => command.run(),
+            Operation::Keygen(args) => keygen::run(&args),
+            Operation::Tunnel(command) => command.run(),
             Operation::Status(args) => control_client::status(&args),
             Operation::Show(command) => command.run(),
             Operation::Reload(args) => control_client::reload(&args),

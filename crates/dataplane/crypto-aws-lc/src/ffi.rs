@@ -29,3 +29,11 @@ pub fn equal(a: &[u8], b: &[u8]) -> bool {
     // SAFETY: both are readable for the length compared.
     a.len() == b.len() && unsafe { sys::CRYPTO_memcmp(a.as_ptr().cast(), b.as_ptr().cast(), a.len()) } == 0
 }
+
+/// Fills `bytes` by AWS-LC's random generator, which the operating system seeds.
+pub fn random(bytes: &mut [u8]) {
+    // SAFETY: `bytes` is writable for its length.
+    let done = unsafe { sys::RAND_bytes(bytes.as_mut_ptr(), bytes.len()) };
+    // It aborts the process rather than fail; zeros for keys would be worse than a panic.
+    assert_eq!(done, 1, "no random bytes to be had");
+}

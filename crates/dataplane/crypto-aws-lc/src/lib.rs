@@ -25,6 +25,11 @@ pub const SESSIONS_MAX: usize = 65_536;
 /// that polls after each submit ever leaves here.
 pub const QUEUE: usize = 4_096;
 
+/// Fills `bytes` with random bytes that are fit for keys.
+pub fn random(bytes: &mut [u8]) {
+    ffi::random(bytes);
+}
+
 /// Jobs are done one by one; some at a time spare only the calls and keep the code cached.
 const BEST_BURST: usize = 32;
 
