@@ -3,7 +3,7 @@
 //! One state machine serves two drivers: the simulator, which has jobs without bytes, and the emulated card, which
 //! delivers real bytes when a card would. The driver passes submissions and the time to a [`Host`], which reports
 //! every event in between to a [`Watch`], in order. It has no thread and no clock, does not choose processors, and
-//! allocates nothing per job.
+//! allocates nothing per job. \[H\] is Castanier, Ferrante, Piuri, ASAP 2004; docs/models.md names all papers.
 //!
 //! ```text
 //!           submit                                                          finished

@@ -18,7 +18,8 @@
 //! ```
 //!
 //! All jobs of one `submit` are one job of the model (a multi-packet of \[S\]): they share one doorbell, one t_init
-//! and one address phase on the bus, and they are delivered together.
+//! and one address phase on the bus, and they are delivered together. \[H\] is Castanier, Ferrante, Piuri, ASAP 2004, and
+//! \[S\] Taddeo, Ferrante, Piuri: Scheduling Small Packets in IPSec-based Systems (docs/models.md).
 
 mod bus;
 mod card;

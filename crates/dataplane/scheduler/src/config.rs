@@ -29,7 +29,7 @@ pub struct Config {
     /// those above are not looked at.
     pub classes: Vec<ClassConfig>,
     /// Maximum number of jobs that are placed together, each processor's share at a price that depends on its size
-    /// (`spec/models.md` section 1, "Real processors in the model"); 1, the papers' rule, places one by one.
+    /// (docs/models.md, "Real processors"); 1, the papers' rule, places one by one.
     pub batch: usize,
     /// Whether processors that the rule does not choose are given shares of several sizes now and then, so that their
     /// costs stay known. Only where `batch` is above 1.

@@ -52,7 +52,7 @@ impl Work {
 }
 
 /// How long a processor needs: t_init and t_block of \[H\] eq 13, and the terms of real processors
-/// (`spec/models.md` section 1, "Real processors in the model"), without which it is the papers'.
+/// (docs/models.md, "Real processors"), without which it is the papers'.
 ///
 /// A batch of jobs that are handed over together takes `submit`, `packet` for each packet, and for each group of
 /// `lanes` jobs, in the order given, as long as the longest (init + block * blocks) of the group; an idle

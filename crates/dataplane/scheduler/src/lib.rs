@@ -3,7 +3,7 @@
 //!
 //! The [`Scheduler`] is pure: the caller passes the time and every event, and it returns decisions. The engine drives
 //! it with the machine's clock, the simulator with a virtual one; its behaviour is the same to the picosecond. Its
-//! rules are those of `spec/models.md` section 1, after \[H\] Castanier, Ferrante, Piuri, ASAP 2004, and \[S\]
+//! rules are those of docs/models.md, "Placement" and "Window", after \[H\] Castanier, Ferrante, Piuri, ASAP 2004, and \[S\]
 //! Taddeo, Ferrante, Piuri.
 //!
 //! ```text

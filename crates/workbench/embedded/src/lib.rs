@@ -1,4 +1,4 @@
-//! Firmware on simulated cores (`spec/models.md` section 4): configurations of a core, what a firmware costs on
+//! Firmware on simulated cores (docs/models.md, "Embedded cores"): configurations of a core, what a firmware costs on
 //! each, where its cycles go, and what options pay for their area.
 //!
 //! \[E\] is Potlapally, Ravi, Raghunathan, Lee, Jha: Impact of Configurability and Extensibility on IPSec Protocol

@@ -8,8 +8,9 @@
 //!         -> measures: throughput, loss, occupancy, utilisation, delay; residual and balance
 //! ```
 //!
-//! The rules are those of `spec/models.md` section 2, after \[N\], of whose network processor
-//! [`Network::ixp425`] is the description. A stage works only while the next one has room; a
+//! The rules are those of docs/models.md, "Pipelines of stages", after \[N\] (the IXP425 as a VPN gateway, after Lin et
+//! al., ACM TECS), of whose network processor [`Network::ixp425`] is the description; \[G\], of inline cards, is Bellows
+//! et al., IPsec-Protected Transport of HDTV over IP. A stage works only while the next one has room; a
 //! packet that finds the first stage full is lost. Times are seconds, rates 1/s or bit/s.
 
 mod band;

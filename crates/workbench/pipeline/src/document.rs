@@ -1,4 +1,4 @@
-//! The JSON documents of pipelines and inline cards (`spec/surfaces.md`, "Simulation").
+//! The JSON documents of pipelines and inline cards (docs/reference/pipeline.md and inline-card.md).
 
 use forebay_models::{Error, Solution, card, closed};
 use forebay_random::{CONFIDENCE, Estimate};

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! [`Pipeline`] describes, [`simulate`] runs, [`Outcome`] tells. The rules are those of
-//! `spec/models.md` section 2, after \[N\], and what lies beside them: priorities and round-robin
+//! docs/models.md, "Pipelines of stages", after \[N\] (the IXP425 as a VPN gateway, after Lin et al., ACM TECS; inline
+//! cards are \[G\]'s: Bellows et al., IPsec-Protected Transport of HDTV over IP), and what lies beside them: priorities and round-robin
 //! between stages, several cores, hardware threads, several units a stage, batches. Time is whole
 //! picoseconds; what happens at one instant happens in the order in which it was scheduled. A run
 //! is a pure function of its description: everything that draws has its own stream of random

@@ -1,4 +1,4 @@
-//! Scenario files of pipelines and inline cards (`spec/surfaces.md`, "Simulation").
+//! Scenario files of pipelines and inline cards (docs/reference/pipeline.md and inline-card.md).
 //!
 //! [`PARTS`] and [`CARD_PARTS`] say every key; `docs/reference/pipeline.md` and `inline-card.md` are made from them.
 
@@ -184,7 +184,7 @@ fn read(
     };
     // What is said here has no line of its own; all that is common has been found above.
     if let Err(what) = pipeline.check() {
-        top.conflict("stage", what.0, "see the rules of spec/models.md section 2");
+        top.conflict("stage", what.0, "see docs/models.md, section Pipelines of stages");
         return None;
     }
     let memoryless = matches!(pipeline.arrivals, Arrivals::Exponential(_))

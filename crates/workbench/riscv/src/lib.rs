@@ -1,4 +1,4 @@
-//! A 32-bit RISC-V core (`spec/models.md` section 4): RV32IMC with scalar cryptography and custom
+//! A 32-bit RISC-V core (docs/models.md, "Embedded cores"): RV32IMC with scalar cryptography and custom
 //! instructions, computed exactly, and timed as an in-order five-stage pipeline with caches, a write
 //! buffer and a memory interface.
 //!
@@ -8,7 +8,7 @@
 //! configurations, and each counts what it would have counted alone. The exception, a program that reads
 //! `cycle`, is noticed ([`Stop::NeedsClock`]).
 //!
-//! Pure: no I/O, no clock, no randomness that is not seeded.
+//! Pure: no I/O, no clock, no randomness that is not seeded. \[E\] is Potlapally et al., whom docs/models.md names.
 
 mod call;
 mod core;

@@ -1,4 +1,4 @@
-//! The JSON document of a run (`spec/surfaces.md`, "Simulation").
+//! The JSON document of a run (docs/simulation.md, docs/models.md).
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What a run comes to: `spec/models.md` section 1, "Figures".
+//! What a run comes to: docs/models.md, "Figures".
 
 use forebay_time::{Duration, PS_PER_S};
 use serde::Serialize;

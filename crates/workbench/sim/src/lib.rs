@@ -1,8 +1,10 @@
-//! The simulator: what a design would do on given traffic, in virtual time (`spec/models.md` section 1).
+//! The simulator: what a design would do on given traffic, in virtual time (docs/models.md).
 //!
 //! A [`Scenario`] is read from a file; [`run()`] drives the scheduler of the gateway, event by event,
 //! over the stations that the emulated card uses too, and gives an [`Outcome`]. A run is a pure
 //! function of scenario and seed: the same bytes out on every machine and with any number of threads.
+//! \[H\] is Castanier, Ferrante, Piuri, ASAP 2004, and \[S\] Taddeo, Ferrante, Piuri: Scheduling Small Packets in
+//! IPSec-based Systems.
 //!
 //! ```text
 //!  Stream ----> Scheduler ----> Host (processors, buses) ----> Ledger ----> Figures

@@ -1,8 +1,8 @@
 //! A run: arrivals, the scheduler and the host in virtual time.
 //!
 //! # Ties
-//! "Ties in time are served in the order in which they were scheduled", and "the job in service leaves before
-//! its place in the queue is offered to a waiting job" (`spec/models.md`). So of what happens at one instant:
+//! Events of one instant are served in the order in which they were scheduled, and a job in service leaves before its
+//! place in the queue is offered to a waiting job (docs/simulation.md, "Ties"). So of what happens at one instant:
 //!
 //! 1. Computations and transfers end, in the order in which they began, for then their end was scheduled. After
 //!    each its processor does what it can: it begins the next computation, asks for a fetch, asks for a

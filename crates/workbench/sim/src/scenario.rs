@@ -1,4 +1,4 @@
-//! Scenario files of the host model (`spec/surfaces.md`, "Simulation").
+//! Scenario files of the host model (docs/reference/host.md).
 //!
 //! Everything that is wrong with a file is reported at once, each with its line, what was found, what
 //! was expected, and the nearest known key.

@@ -129,7 +129,7 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
         pipeline.arrivals = Arrivals::Exponential(*gap);
     }
     if let Err(what) = pipeline.check() {
-        top.conflict("resource", what.0, "see the rules of spec/models.md section 3");
+        top.conflict("resource", what.0, "see docs/models.md, section Inline cards");
         return None;
     }
     let notes =

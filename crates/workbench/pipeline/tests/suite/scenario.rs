@@ -8,7 +8,7 @@ use forebay_pipeline::{
 };
 use forebay_time::Duration;
 
-/// The example of spec/surfaces.md, the stages that it leaves out written out.
+/// The pipeline of \[N\] with all its stages written out.
 const SURFACE: &str = r#"
     model = "pipeline"
     seed = 1
@@ -322,7 +322,7 @@ fn a_tandem_with_room_enough_is_mm1_in_a_row() {
     assert!(solution.loss_probability < 1e-15);
 }
 
-/// \[N\]'s figures through its scenario files (spec/models.md section 2), in percent over 20 runs.
+/// \[N\]'s figures through its scenario files (docs/models.md, "Pipelines of stages"), in percent over 20 runs.
 #[test]
 fn the_figures_of_the_network_processor() {
     let turns = file("network-processor/interrupt-driven.toml");
@@ -365,7 +365,7 @@ fn the_figures_of_the_network_processor() {
     assert_eq!(by_word.pipeline, read(&waiting, &[]).pipeline);
 }
 
-/// \[G\]'s figures through its scenario files (spec/models.md section 3).
+/// \[G\]'s figures through its scenario files (docs/models.md, "Inline cards").
 #[test]
 fn the_figures_of_the_inline_card() {
     let card = |text: &str, given: &[&str]| CardScenario::parse(text, "card.toml", &sets(given)).unwrap();

@@ -76,7 +76,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The base of `spec/models.md` section 4: 1 KiB direct-mapped caches with lines of 16 bytes, 4 slots, 32
+    /// The base of docs/models.md, "Embedded cores": 1 KiB direct-mapped caches with lines of 16 bytes, 4 slots, 32
     /// bits. The latencies are ours: the paper does not print them.
     pub fn base() -> Config {
         let cache = CacheConfig { size: 1_024, ways: 1, line: 16, replacement: Replacement::Lru };

@@ -16,7 +16,7 @@ use super::{Answers, Bus, Feed, MAX_PROCESSORS, PARTS, Processor, known, real, s
 const CLOCK: u64 = 66_000_000;
 const WIDTH: u64 = 4;
 const ADDRESS_CYCLES: u64 = 1;
-/// `spec/models.md`: not printed in the papers.
+/// docs/models.md, "What a claim is": not printed in the papers.
 const INIT: Duration = Duration::from_micros(1);
 /// \[H\] Table 1.
 const BLOCK: Duration = Duration::from_nanos(440);

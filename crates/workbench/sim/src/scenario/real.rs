@@ -12,7 +12,7 @@ use super::{Answers, Feed, Processor, seconds};
 const MOVES: [&str; 3] = ["move", "feed", "feed_block"];
 const LANES_MAX: u64 = 1 << 20;
 
-/// The terms of real processors (`spec/models.md` section 1), without which it is the papers'.
+/// The terms of real processors (docs/models.md, "Real processors"), without which it is the papers'.
 pub(super) fn costs(section: &Section<'_>, processor: &mut Processor, map: &mut Map<String, Json>) {
     let mut time = |key: &str| {
         let time = section.time(key)?;
