@@ -56,7 +56,7 @@ for name in $published; do
 done
 cp Cargo.lock "$work/"
 (cd "$work" && CARGO_TARGET_DIR=$target cargo build --quiet --package forebay --examples)
-for feature in scheduler ipsec aws-lc simulation gateway; do
+for feature in scheduler ipsec aws-lc simulation gateway pair cluster; do
     (cd "$work" && CARGO_TARGET_DIR=$target cargo build --quiet --package forebay --lib --no-default-features --features "$feature")
 done
 echo "publish: forebay builds from the packages, with its examples and with each feature alone"

@@ -5,7 +5,7 @@
 //! saturates there instead of wrapping.
 
 use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// Picoseconds in a second.
 pub const PS_PER_S: u64 = 1_000_000_000_000;
@@ -88,6 +88,58 @@ impl Add for Duration {
     }
 }
 
+impl Sub for Time {
+    type Output = Duration;
+    /// As [`Time::since`]: zero if `earlier` is not earlier.
+    #[inline]
+    fn sub(self, earlier: Time) -> Duration {
+        self.since(earlier)
+    }
+}
+
+impl Sub<Duration> for Time {
+    type Output = Time;
+    /// The origin, if `length` reaches behind it.
+    #[inline]
+    fn sub(self, length: Duration) -> Time {
+        Time(self.0.saturating_sub(length.0))
+    }
+}
+
+impl Mul<u64> for Duration {
+    type Output = Duration;
+    #[inline]
+    fn mul(self, n: u64) -> Duration {
+        self.times(n)
+    }
+}
+
+impl Div<u64> for Duration {
+    type Output = Duration;
+    /// Rounded down.
+    ///
+    /// # Panics
+    /// If `n` is zero.
+    #[inline]
+    fn div(self, n: u64) -> Duration {
+        Duration(self.0 / n)
+    }
+}
+
+impl From<std::time::Duration> for Duration {
+    /// The longest one there is, 213 days, if `length` is longer.
+    fn from(length: std::time::Duration) -> Duration {
+        Duration(u64::try_from(length.as_nanos().saturating_mul(1_000)).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Duration> for std::time::Duration {
+    /// In whole nanoseconds, rounded down.
+    fn from(length: Duration) -> std::time::Duration {
+        std::time::Duration::from_nanos(length.as_nanos())
+    }
+}
+
 impl AddAssign for Duration {
     #[inline]
     fn add_assign(&mut self, other: Duration) {
@@ -120,9 +172,46 @@ impl fmt::Display for Duration {
     }
 }
 
+impl fmt::Display for Time {
+    /// The time since the origin, in seconds with all digits that are not zero: `1.0000176 s`; [`Time::MAX`] is `never`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Time::MAX {
+            return f.write_str("never");
+        }
+        let (seconds, rest) = (self.0 / PS_PER_S, self.0 % PS_PER_S);
+        let digits = format!("{rest:012}");
+        match digits.trim_end_matches('0') {
+            "" => write!(f, "{seconds} s"),
+            digits => write!(f, "{seconds}.{digits} s"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_and_durations_are_reckoned_with_as_those_of_std() {
+        let (early, late) = (Time(1_000), Time(4_500));
+        assert_eq!((late - early, early - late), (Duration(3_500), Duration::ZERO));
+        assert_eq!((late - Duration(500), early - Duration(2_000)), (Time(4_000), Time::ZERO));
+        assert_eq!((Duration(7) * 3, Duration(7) / 2), (Duration(21), Duration(3)));
+        let std = std::time::Duration::from_micros(1_500);
+        assert_eq!(Duration::from(std), Duration::from_micros(1_500));
+        assert_eq!(std::time::Duration::from(Duration::from(std)), std);
+        assert_eq!(Duration::from(std::time::Duration::MAX), Duration(u64::MAX));
+    }
+
+    #[test]
+    fn times_print_without_losing_a_digit() {
+        for (time, text) in
+            [(Time::ZERO, "0 s"), (Time(1_000_017_600_000), "1.0000176 s"), (Time(1), "0.000000000001 s")]
+        {
+            assert_eq!(time.to_string(), text);
+        }
+        assert_eq!(Time::MAX.to_string(), "never");
+    }
 
     #[test]
     fn durations_round_halves_up() {
