@@ -128,7 +128,7 @@ class Parts:
         try:
             import pyarrow  # noqa: F401
         except ModuleNotFoundError:
-            raise RunError("out= requires pyarrow", hint='pip install "forebay[dask]"') from None
+            raise RunError("out= requires pyarrow", hint="pip install pyarrow") from None
         self.directory = Path(directory)
         self.plan = plan
         self.key = plan.key()

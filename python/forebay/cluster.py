@@ -152,7 +152,7 @@ def _credentials() -> tuple[Any, tempfile.TemporaryDirectory[str]]:
         made: Any = distributed.security.Security
         security = made.temporary()
     except ImportError:
-        hint = 'pip install "forebay[dask]", or pip install cryptography'
+        hint = "pip install cryptography"
         raise RunError("processes of this machine are connected by TLS, which requires cryptography", hint=hint) from None
     files = tempfile.TemporaryDirectory(prefix="forebay-")
     for name, text in (("key.pem", security.tls_worker_key), ("cert.pem", security.tls_worker_cert)):
@@ -192,7 +192,7 @@ def _distributed() -> Any:
     try:
         import distributed
     except ModuleNotFoundError:
-        raise RunError("client= requires dask.distributed", hint='pip install "forebay[dask]"') from None
+        raise RunError("client= requires dask.distributed", hint="pip install dask distributed cloudpickle cryptography") from None
     return distributed
 
 

@@ -246,7 +246,7 @@ def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     try:
         import matplotlib.pyplot as pyplot
     except ModuleNotFoundError:
-        raise RunError("plots require matplotlib", hint='pip install "forebay[plot]"') from None
+        raise RunError("plots require matplotlib", hint="pip install matplotlib") from None
     axes: matplotlib.axes.Axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
     return axes
 

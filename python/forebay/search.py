@@ -214,7 +214,7 @@ def _optuna() -> Any:
     try:
         import optuna
     except ModuleNotFoundError:
-        raise RunError("search requires optuna", hint='pip install "forebay[dask]"') from None
+        raise RunError("search requires optuna", hint="pip install optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

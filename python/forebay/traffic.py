@@ -419,7 +419,7 @@ def _arrays(table: _forebay.Table) -> dict[str, Any]:
     try:
         import pyarrow
     except ImportError as missing:
-        raise Error("a trace is read by pyarrow", hint="pip install 'forebay[pandas]'") from missing
+        raise Error("a trace is read by pyarrow", hint="pip install pyarrow") from missing
     columns = pyarrow.table(table)
     return {name: columns.column(name).to_numpy() for name in columns.column_names}
 
@@ -428,5 +428,5 @@ def _numpy() -> Any:
     try:
         import numpy
     except ImportError as missing:
-        raise Error("traces are fitted by numpy", hint="pip install 'forebay[pandas]'") from missing
+        raise Error("traces are fitted by numpy", hint="pip install numpy") from missing
     return numpy

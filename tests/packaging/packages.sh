@@ -50,7 +50,7 @@ done
 root=$work/forebay
 for file in lib/systemd/system/forebay.service lib/systemd/system/forebay-guard.service usr/share/bash-completion/completions/forebay \
     usr/share/zsh/vendor-completions/_forebay usr/share/fish/vendor_completions.d/forebay.fish \
-    usr/share/doc/forebay/README.md usr/share/doc/forebay/docs/README.md usr/share/doc/forebay/docs/operation.md usr/share/doc/forebay/docs/grafana.json \
+    usr/share/doc/forebay/README.md usr/share/doc/forebay/docs/README.md usr/share/doc/forebay/docs/operation.md usr/share/doc/forebay/docs/grafana.json usr/share/doc/forebay/docs/alerts.yml \
     usr/share/doc/forebay/examples/gateway.toml usr/share/man/man5/forebay.toml.5.gz; do
     [ -s "$root/$file" ] || [ -s "$root/usr/$file" ] || fail "no /$file"
 done

@@ -27,8 +27,8 @@ except ModuleNotFoundError as error:
     if (error.name or '').split('.')[0] != 'forebay':
         raise
     sys.exit(sys.stderr.write('error: forebay study run: the package forebay of Python is not installed for '
-        + sys.executable + '\\n  help: run `pip install forebay`, or `make wheel` in the source tree; FOREBAY_PYTHON '
-        'names another Python\\n') and 2)
+        + sys.executable + '\\n  help: run `make wheel` in the source tree, then `pip install target/wheels/forebay-*.whl`; '
+        'FOREBAY_PYTHON names another Python\\n') and 2)
 sys.exit(main(sys.argv[1:]))
 ";
 
@@ -98,7 +98,8 @@ fn run(args: &RunArgs) -> miette::Report {
     let name = PathBuf::from(&python).display().to_string();
     match error.kind() {
         ErrorKind::NotFound => miette!(
-            help = "install Python 3.10 or later and the package forebay: `pip install forebay`",
+            help = "install Python 3.10 or later, then the package forebay: run `make wheel` in the source tree and \
+                    `pip install target/wheels/forebay-*.whl`",
             "forebay study run: {name} is not installed"
         ),
         _ => miette!("forebay study run: cannot run {name}: {error}"),

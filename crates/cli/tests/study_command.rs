@@ -61,7 +61,7 @@ fn what_is_missing_is_said_with_how_to_install_it() {
     // A terminal's lines may break within it.
     let said = text(&missing.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(missing.status.code() == Some(2) && said.contains("nowhere is not installed"), "{said}");
-    assert!(said.contains("pip install forebay"), "{said}");
+    assert!(said.contains("`make wheel`"), "{said}");
     if Command::new("python3").arg("--version").output().is_err() {
         return eprintln!("SKIPPED: python3 is not installed");
     }
@@ -73,5 +73,5 @@ fn what_is_missing_is_said_with_how_to_install_it() {
         missing.status.code() == Some(2) && said.contains("the package forebay of Python is not installed"),
         "{said}"
     );
-    assert!(said.contains("pip install forebay") && said.contains("make wheel"), "{said}");
+    assert!(said.contains("make wheel") && said.contains("pip install target/wheels/forebay"), "{said}");
 }
