@@ -52,12 +52,43 @@ esac
 command -v go >/dev/null || PACKAGES[bench]+=" golang-go"
 command -v perf >/dev/null || PACKAGES[bench]+=" linux-perf"
 
-for tool in cargo cc; do
-    if ! command -v "$tool" >/dev/null; then
-        echo "setup: '$tool' is missing; Forebay needs Rust (https://rustup.rs), make and a C compiler" >&2
-        exit 2
+here=$(cd "$(dirname "$0")/.." && pwd)
+needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$here/Cargo.toml")
+reaches() { [ "$(printf '%s\n' "$needed" "$1" | sort -V | head -1)" = "$needed" ]; } # version
+
+# Where a compiler that is new enough can be had here: the distribution's packages, if they serve, else rustup.
+rust_from() {
+    local package version origin
+    if command -v apt-cache >/dev/null; then
+        while IFS='| ' read -r package version origin; do
+            version=${version%%[+~-]*}
+            case $package in
+            rustc-web) reaches "$version" && echo "apt-get install rustc-web cargo-web" && return ;;
+            rustc) reaches "$version" && [[ $origin != *backports* ]] && echo "apt-get install rustc cargo" && return
+                reaches "$version" && echo "apt-get install -t $(sed -n 's/.* \([a-z]*-backports\).*/\1/p' <<<"$origin") rustc cargo" && return ;;
+            rustup) echo "apt-get install rustup && rustup default stable" && return ;;
+            esac
+        done < <(apt-cache madison rustc rustc-web 2>/dev/null; apt-cache madison rustup 2>/dev/null)
     fi
-done
+    echo "curl --proto '=https' -sSf https://sh.rustup.rs | sh"
+}
+
+if ! command -v cargo >/dev/null || ! command -v rustc >/dev/null; then
+    echo "setup: cargo is missing; Forebay needs Rust $needed or newer, make and a C compiler. To install Rust: $(rust_from)" >&2
+    exit 2
+fi
+found=$(rustc --version 2>/dev/null | awk '{ print $2 }')
+if ! reaches "${found:-0}"; then
+    echo "setup: Rust ${found:-of an unknown version} is too old; Forebay needs $needed or newer. To install it: $(rust_from)" >&2
+    exit 2
+fi
+if ! command -v cc >/dev/null; then
+    compiler="a C compiler (gcc, with make)"
+    command -v apt-get >/dev/null && compiler="apt-get install gcc libc6-dev make"
+    command -v dnf >/dev/null && compiler="dnf install gcc make"
+    echo "setup: cc is missing; Forebay needs a C compiler. To install it: $compiler" >&2
+    exit 2
+fi
 
 cargo_deb=3.8.0
 if [[ " $* " == *" deb "* ]] && ! target/tools/bin/cargo-deb --version 2>/dev/null | grep -qx "\(cargo-deb \)\?$cargo_deb"; then
