@@ -32,6 +32,10 @@ run 300 policies.py "$forebay"
 run 600 ike_gateway.py "$forebay" --rekeys "$([ "$extent" = quick ] && echo 10 || echo 100)"
 run 300 ike_gateway.py "$forebay" --rekeys 10 --queues 2
 run 600 ike_gateway.py "$forebay" --encap --rekeys 10
+for way in "psk udp" "cert udp" "psk raw"; do
+    [ "$extent" = full ] || [ "$way" = "cert udp" ] || continue
+    run 600 tunnel_new.py "$forebay" --ike "${way% *}" --link "${way#* }"
+done
 run 900 kernel_sas.py "$forebay" --sas "$([ "$extent" = quick ] && echo 1000 || echo 10000)"
 run 600 pair_power.py "$forebay"
 run 600 ike_takeover.py "$forebay"

@@ -229,6 +229,45 @@ fn an_ike_daemon_gets_its_connection_and_the_gateway_takes_keys_from_the_kernel(
 }
 
 #[test]
+fn the_tutorial_shows_the_files_that_are_written() {
+    let folder = Folder::new();
+    let said = folder.new_tunnel(&["--ike", "psk"]);
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tutorial-strongswan.md"))
+        .unwrap();
+    for file in [
+        "west/gateway.toml",
+        "east/gateway.toml",
+        "west/swanctl.conf",
+        "east/swanctl.conf",
+        "west/strongswan.conf",
+    ] {
+        let lines = folder.text(file);
+        let lines: Vec<&str> = lines
+            .lines()
+            .map(|line| line.split_once("secret = 0x").map_or(line, |(before, _)| before))
+            .collect();
+        let shown =
+            page.lines().map(|line| line.split_once("secret = 0x").map_or(line, |(before, _)| before));
+        let shown: Vec<&str> = shown.collect();
+        assert!(
+            shown.windows(lines.len()).any(|some| some == lines),
+            "docs/tutorial-strongswan.md does not show {file}"
+        );
+    }
+    let commands = said
+        .lines()
+        .skip_while(|line| !line.starts_with("# west"))
+        .skip(2)
+        .take_while(|line| !line.is_empty());
+    for command in commands {
+        assert!(
+            page.contains(&format!("\n{}\n", command.trim())),
+            "docs/tutorial-strongswan.md lacks `{command}`"
+        );
+    }
+}
+
+#[test]
 fn keys_are_rolled_over_in_three_steps_again_and_again() {
     let folder = Folder::new();
     folder.new_tunnel(&[]);
