@@ -4,45 +4,59 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
+.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
 
 help:
-	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
-	@echo 'make build         the whole command, as packages have it: target/release/forebay'
-	@echo 'make test          all tests, with scapy and tshark as peers'
-	@echo 'make check         format, lints, docs and their links, licences, advisories'
-	@echo 'make extension     a policy and a kind of processor outside the workspace: its tests, as a crate of its own'
-	@echo 'make dpdk          crypto devices by DPDK (fetches libdpdk-dev): vectors, and two gateways on its software devices'
-	@echo 'make bench-dpdk    a software device of DPDK through Forebay, in turns with dpdk-test-crypto-perf'
-	@echo 'make gpu           GPUs by OpenCL or CUDA (fetches pocl, which needs none): vectors, faults, and two gateways with one'
-	@echo 'make rtl           the Verilog cores in simulation as processors: vectors, scapy, tshark, and two gateways with one; RTL_VM=1: Linux'
-	@echo 'make interop       the whole matrix of suites against scapy and tshark'
-	@echo 'make test-arm64    vectors, engine and captures on arm64, in emulation on x86-64'
-	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation; PEERS=all: the table of docs/interop.md'
-	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
-	@echo 'make browser       every report in a real Chromium'
-	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
-	@echo 'make hardware      the cores in Verilog: lint, vectors and random packets through each, proofs (fetches Verilator and yosys)'
-	@echo 'make synth         their area and clock frequency by yosys and nextpnr; SYNTH="aes-gcm --targets ice40"'
-	@echo 'make tutorials     the commands of the tutorials, as a reader types them'
-	@echo 'make docs          this documentation as a site with search, in target/site'
-	@echo 'make deb            the Debian packages of the gateway and of the workbench, in target/debian; ARCH=arm64; make man: manual pages, in target/man'
-	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
-	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
-	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
-	@echo 'make wheel         the Python package: its wheel and source distribution in target/wheels, and target/python that has it'
-	@echo 'make test-python   mypy, pytest, and the wheel in clean environments of the oldest and newest CPython here; PYTHON='
-	@echo 'make peers         the host model in SystemC, ns-3, SimPy, salabim and Ciw beside ours; PEERS_ARGS="--packets N"'
-	@echo 'make validate-model the engine with emulated cards beside the simulator; VALIDATE_OUT='
-	@echo 'make instructions  instructions a packet, compared with the recorded ones'
-	@echo 'make soak          the long tests; ten million changed packets for each parser and direction; RUNS='
-	@echo 'make simulate-faults  whole gateways in virtual time, with faults drawn from a seed; SEEDS=, FIRST=, EVENTS='
-	@echo 'make planted-faults   plants faults in the gateway, and says which seed finds each; SEEDS='
-	@echo 'make miri          rings, pointers for C, engine and lanes under Miri (fetches nightly Rust)'
-	@echo 'make mutants       changes the code and names the changes that no test notices; SAMPLE=1/100, MUTANTS="ipsec engine"'
-	@echo 'make publish-check whether the library `forebay` and its crates could be published; uploads nothing'
-	@echo 'make semver        whether the library still fits the programs that depend on it; BASE=REVISION, by default the last tag'
-	@echo 'make fuzz          fuzz every parser by coverage (fetches nightly Rust and cargo-fuzz); SECONDS=600 each, JOBS=2, MINIMISE=1'
+	@echo 'Begin:'
+	@echo '  make demo            build, show what the scheduler gains, send a real capture through two gateways'
+	@echo '  make build           the whole command, as packages have it: target/release/forebay'
+	@echo '  make lab             two sites and their gateways in network namespaces, and a shell in them; LAB=show'
+	@echo
+	@echo 'Develop:'
+	@echo '  make quick           format, clippy and tests of the crates that changed since main and of those that depend on them; BASE=REVISION'
+	@echo '  make test            all tests, with scapy and tshark as peers'
+	@echo '  make check           format, lints, docs and their links, licences, advisories'
+	@echo '  make docs            this documentation as a site with search, in target/site'
+	@echo '  make tutorials       the commands of the tutorials, as a reader types them'
+	@echo '  make extension       a policy and a kind of processor outside the workspace: its tests, as a crate of its own'
+	@echo '  make test-python     mypy, pytest, and the wheel in clean environments of the oldest and newest CPython here; PYTHON='
+	@echo '  make test-arm64      vectors, engine and captures on arm64, in emulation on x86-64'
+	@echo
+	@echo 'Build packages:'
+	@echo '  make deb             the Debian packages of the gateway and of the workbench, in target/debian; ARCH=arm64; make man: manual pages, in target/man'
+	@echo '  make wheel           the Python package: its wheel and source distribution in target/wheels, and target/python that has it'
+	@echo '  make publish-check   whether the library `forebay` and its crates could be published; uploads nothing'
+	@echo '  make semver          whether the library still fits the programs that depend on it; BASE=REVISION, by default the last tag'
+	@echo
+	@echo 'Test with others:'
+	@echo '  make interop         the whole matrix of suites against scapy and tshark'
+	@echo '  make interop-vm      Linux and strongSwan as peers, in virtual machines of software emulation; PEERS=all: the table of docs/interop.md'
+	@echo '  make browser         every report in a real Chromium'
+	@echo '  make dpdk            crypto devices by DPDK (fetches libdpdk-dev): vectors, and two gateways on its software devices'
+	@echo '  make gpu             GPUs by OpenCL or CUDA (fetches pocl, which needs none): vectors, faults, and two gateways with one'
+	@echo '  make rtl             the Verilog cores in simulation as processors: vectors, scapy, tshark, and two gateways with one; RTL_VM=1: Linux'
+	@echo
+	@echo 'Measure:'
+	@echo '  make bench           throughput of the data plane and of the processors; scheduler; backends'
+	@echo '  make bench-gateway   two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
+	@echo '  make bench-simulator the simulator beside SystemC on the same packets; its time and memory'
+	@echo '  make bench-dpdk      a software device of DPDK through Forebay, in turns with dpdk-test-crypto-perf'
+	@echo '  make hdtv            uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
+	@echo '  make peers           the host model in SystemC, ns-3, SimPy, salabim and Ciw beside ours; PEERS_ARGS="--packets N"'
+	@echo '  make validate-model  the engine with emulated cards beside the simulator; VALIDATE_OUT='
+	@echo '  make instructions    instructions a packet, compared with the recorded ones'
+	@echo
+	@echo 'Search for faults, for hours:'
+	@echo '  make soak            the long tests; ten million changed packets for each parser and direction; RUNS='
+	@echo '  make fuzz            fuzz every parser by coverage (fetches nightly Rust and cargo-fuzz); SECONDS=600 each, JOBS=2, MINIMISE=1'
+	@echo '  make simulate-faults whole gateways in virtual time, with faults drawn from a seed; SEEDS=, FIRST=, EVENTS='
+	@echo '  make planted-faults  plants faults in the gateway, and says which seed finds each; SEEDS='
+	@echo '  make miri            rings, pointers for C, engine and lanes under Miri (fetches nightly Rust)'
+	@echo '  make mutants         changes the code and names the changes that no test notices; SAMPLE=1/100, MUTANTS="ipsec engine"'
+	@echo
+	@echo 'Hardware:'
+	@echo '  make hardware        the cores in Verilog: lint, vectors and random packets through each, proofs (fetches Verilator and yosys)'
+	@echo '  make synth           their area and clock frequency by yosys and nextpnr; SYNTH="aes-gcm --targets ice40"'
 
 # The library for fast crypto on x86-64, where it can be had; without it the portable backend does it all.
 setup:
@@ -71,9 +85,15 @@ test: setup-test
 	scripts/labs.sh target/debug/forebay quick
 	tests/docs/tutorials.py target/debug/forebay
 	tests/docs/schemas.py
+	tests/packaging/setup.sh
+	tests/packaging/container.py
 	tests/docs/alerts.sh
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
+
+# For whoever develops: minutes after a change in one crate.
+quick:
+	scripts/quick.sh
 
 # As a crate of its own. Its program and tests are also an example and a test of the command, which `make test` runs.
 extension: setup
@@ -175,7 +195,7 @@ check: setup
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/docs.py
 	scripts/study_reference.py --check
-	scripts/site.sh installed
+	scripts/site.sh
 	$(MAKE) licences
 
 licences:
