@@ -122,7 +122,11 @@ fn new(args: &NewArgs) -> miette::Result<Answer> {
     }
     for (folder, side) in folders.iter().zip(tunnel.sides()) {
         println!("\n# {}: copy the folder to its host, and type there as root:", folder.name);
-        println!("scp -rp {} root@{}:", args.out.join(&folder.name).display(), side.outer);
+        let host = match side.outer {
+            IpAddr::V4(outer) => outer.to_string(),
+            IpAddr::V6(outer) => format!("[{outer}]"),
+        };
+        println!("scp -rp {} root@{host}:", args.out.join(&folder.name).display());
         folder.commands.iter().for_each(|command| println!("    {command}"));
     }
     if args.ike.is_none() && suite.iv_repeat_is_fatal() {

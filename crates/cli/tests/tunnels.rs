@@ -162,6 +162,7 @@ fn sides_that_do_not_go_together_are_refused() {
         (vec!["a=192.0.2.1,10.1.0.0/16", "b=2001:db8::1,10.2.0.0/16"], "different IP versions"),
         (vec!["a=192.0.2.1,10.1.0.0/16", "b=192.0.2.2,10.1.2.0/24"], "overlap"),
         (vec!["a=192.0.2.1,10.1.0.0/16", "b=192.0.2.2,192.0.0.0/16"], "contains 192.0.2.2"),
+        (vec!["a=192.0.2.1,10.1.0.0/16", "b=192.0.2.2,10.2.0.0/16,fd02::/48"], "has its IP version"),
     ] {
         let words: Vec<&str> = sides.iter().flat_map(|side| ["--side", side]).collect();
         let said = folder.refused(&[&["tunnel", "new"], &words[..]].concat());
@@ -310,6 +311,33 @@ fn keys_are_rolled_over_in_three_steps_again_and_again() {
                 && !text.contains("keys/west-to-east.key")
         );
         before = [step("west", last), step("east", last)];
+    }
+}
+
+#[test]
+fn addresses_of_ipv6_and_both_gateways_of_a_pair() {
+    let folder = Folder::new();
+    let sides = ["--side", "west=2001:db8::1,fd01::/48", "--side", "east=2001:db8::2,fd02::/48"];
+    let said = folder.good(&[&["tunnel", "new"], &sides[..]].concat());
+    assert!(
+        said.contains("root@[2001:db8::1]:") && said.contains("net.ipv6.conf.all.forwarding=1"),
+        "{said}"
+    );
+    // The other gateway of a pair has the same SAs and keys.
+    fs::create_dir_all(folder.path("west-b/keys")).unwrap();
+    for file in files(&folder.path("west")) {
+        fs::copy(&file, folder.path("west-b").join(file.strip_prefix(folder.path("west")).unwrap())).unwrap();
+    }
+    let said =
+        folder.good(&["tunnel", "roll", "west/gateway.toml", "west-b/gateway.toml", "east/gateway.toml"]);
+    assert!(said.contains("New keys for 2 SAs"), "{said}");
+    assert_eq!(folder.text("next/west/gateway.toml"), folder.text("next/west-b/gateway.toml"));
+    for side in ["west", "west-b", "east"] {
+        folder.good(&["check", "--config", &format!("next/{side}/gateway.toml")]);
+        assert_eq!(
+            folder.text(&format!("next/{side}/keys/west-to-east-2.key")),
+            folder.text("next/west/keys/west-to-east-2.key")
+        );
     }
 }
 

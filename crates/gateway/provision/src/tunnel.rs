@@ -221,6 +221,18 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
         }
     }
     for (side, peer) in [(one, other), (other, one)] {
+        let is_v4 = |network: &IpNet| matches!(network, IpNet::V4(_));
+        let alone = |network: &&IpNet| !peer.networks.iter().any(|other| is_v4(other) == is_v4(network));
+        if let Some(network) = side.networks.iter().find(alone) {
+            let reason =
+                format!("{network} of {}: no network of {} has its IP version", side.name, peer.name);
+            return wrong(
+                reason,
+                "packets pass between networks of one IP version: add one, or leave it out",
+            );
+        }
+    }
+    for (side, peer) in [(one, other), (other, one)] {
         if let Some(network) = peer.networks.iter().find(|network| network.contains(&peer.outer)) {
             let reason = format!("{network} contains {}, the outer address of {}", peer.outer, peer.name);
             let hint = format!(
