@@ -31,7 +31,7 @@ WantedBy=sysinit.target
 CONFIG = """
 [inside]
 name = "forebay0"
-addresses = ["10.1.0.1/24"]
+addresses = ["10.1.0.1/32"]
 [[outside]]
 kind = "udp"
 [metrics]

@@ -289,7 +289,7 @@ impl Core {
     fn tell_source(&mut self, db: &mut Databases, packet: &Packet, tag: u64) {
         let Ok(ip) = Ip::parse(packet.bytes()) else { return };
         let ipsec = &mut db.ipsec;
-        db.edges.answer(ip.family(), tag, |from, room| ipsec.icmp_error(packet.bytes(), from, room));
+        db.edges.answer(ip.destination(), tag, |from, room| ipsec.icmp_error(packet.bytes(), from, room));
     }
 
     /// Lets a packet through unprotected: in its place in the order if all packets keep their order, otherwise at once.

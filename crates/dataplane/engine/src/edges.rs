@@ -7,7 +7,7 @@ use forebay_crypto::Packet;
 use forebay_ipsec::Reassembler;
 use forebay_ipsec::reassembly::ReassemblyLimits;
 use forebay_time::Time;
-use forebay_wire::{Family, Fragments};
+use forebay_wire::Fragments;
 
 use crate::buffers::Buffers;
 use crate::pending_spi::{PendingSpi, PendingSpiLimits};
@@ -22,7 +22,7 @@ const ANSWERS_MAX: usize = 1_024;
 /// This gateway's addresses on the side of the plain packets, from which it answers their sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
-    /// The IPv4 address; without one, IPv4 sources get no ICMP errors.
+    /// The IPv4 address; without one, an IPv4 source gets its ICMP errors from the address that its packet was for.
     pub v4: Option<Ipv4Addr>,
     /// The IPv6 address; likewise.
     pub v6: Option<Ipv6Addr>,
@@ -80,19 +80,23 @@ impl Edges {
         self.answers.drain(..)
     }
 
-    /// Makes an ICMP error about a packet of this family: `write` is given the address that it comes from and room,
+    /// Makes an ICMP error about a packet for `destination`: `write` is given the address that it comes from and room,
     /// and says how long it has become.
     pub fn answer(
         &mut self,
-        family: Family,
+        destination: IpAddr,
         tag: u64,
         write: impl FnOnce(IpAddr, &mut [u8]) -> Option<usize>,
     ) {
-        let from = match family {
-            Family::V4 => self.from.v4.map(IpAddr::V4),
-            Family::V6 => self.from.v6.map(IpAddr::V6),
+        let own = match destination {
+            IpAddr::V4(_) => self.from.v4.map(IpAddr::V4),
+            IpAddr::V6(_) => self.from.v6.map(IpAddr::V6),
         };
-        let Some(from) = from.filter(|_| self.answers.len() < ANSWERS_MAX) else { return };
+        // A source that is not told would send packets of this length for ever.
+        let from = own.unwrap_or(destination);
+        if from.is_multicast() || self.answers.len() >= ANSWERS_MAX {
+            return;
+        }
         if let Some(len) = write(from, &mut self.room) {
             self.answers.push(Answer { message: self.room[..len].to_vec(), tag });
         }
@@ -144,10 +148,16 @@ mod tests {
         let v4 = Ipv4Addr::new(192, 0, 2, 1);
         let from = Addresses { v4: Some(v4), v6: None };
         let mut edges = Edges::new(ReassemblyLimits::default(), PendingSpiLimits::NONE, 0, from, 64);
-        edges.answer(Family::V6, 1, |_, _| panic!("there is no address"));
-        edges.answer(Family::V4, 2, |_, _| None);
+        let v6 = "2001:db8::9".parse().unwrap();
+        edges.answer("ff0e::1".parse().unwrap(), 0, |_, _| panic!("there is no address of one host"));
+        edges.answer(v6, 1, |from, _| {
+            assert_eq!(from, v6, "no address: that of the packet");
+            None
+        });
+        let peer = IpAddr::from([10, 2, 0, 1]);
+        edges.answer(peer, 2, |_, _| None);
         for tag in 0..ANSWERS_MAX as u64 + 5 {
-            edges.answer(Family::V4, tag, |from, room| {
+            edges.answer(peer, tag, |from, room| {
                 assert_eq!((from, room.len()), (IpAddr::V4(v4), ANSWER_MAX));
                 room[..3].copy_from_slice(b"icm");
                 Some(3)
@@ -155,7 +165,7 @@ mod tests {
         }
         let tags: Vec<u64> = edges.answers().map(|answer| answer.tag).collect();
         assert_eq!(tags, (0..ANSWERS_MAX as u64).collect::<Vec<_>>());
-        edges.answer(Family::V4, 9, |_, _| Some(2));
+        edges.answer(peer, 9, |_, _| Some(2));
         assert_eq!(edges.answers().collect::<Vec<_>>(), [Answer { message: b"ic".to_vec(), tag: 9 }]);
     }
 }

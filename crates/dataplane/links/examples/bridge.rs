@@ -32,7 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mtu: u32 = mtu.parse()?;
     interface.set_mtu(mtu)?;
     interface.set_up(true)?;
-    interface.add_address(address.parse::<IpAddr>()?, prefix.parse()?)?;
+    let (address, prefix): (IpAddr, u8) = (address.parse()?, prefix.parse()?);
+    interface.add_address(address, prefix)?;
+    interface.add_route(network(address, prefix), prefix)?;
     let options = udp::UdpOptions { offloads, ..udp::UdpOptions::at(local) };
     let (mut tun, mut udp) = (queues.remove(0), udp::open(&options)?.remove(0));
     let outer = outer_header(local, peer);
@@ -147,4 +149,16 @@ fn set_lengths(packet: &mut [u8]) {
     packet[at..at + 2].copy_from_slice(&(ip_len as u16).to_be_bytes());
     packet[ip + 4..ip + 6].copy_from_slice(&((len - ip) as u16).to_be_bytes());
     debug_assert!(len > ip + UDP);
+}
+
+/// The network that an address is in.
+fn network(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            (u32::from(v4) & u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0)).to_be_bytes().into()
+        }
+        IpAddr::V6(v6) => (u128::from(v6) & u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0))
+            .to_be_bytes()
+            .into(),
+    }
 }

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 pub use blackhole::Blackholes;
-use forebay_netlink::find;
+use forebay_netlink::{find, put_attribute, put_nested, u32_at};
 use request::Request;
 pub use way::{NextHop, RouteLookup};
 
@@ -106,8 +106,9 @@ impl Interface {
             .ask(&self.netlink, |answer| find(answer.get(IFINFOMSG..)?, kind).and_then(value))
     }
 
-    /// Gives it an address and the network it is in; one that it has already is no error. An IPv6
-    /// address works some milliseconds later, when the kernel has seen that the link is up.
+    /// Gives it an address; one that it has already is no error. Nothing is routed to it for that: the network of the
+    /// prefix may be that of another interface, too. An IPv6 address works some milliseconds later, when the kernel has seen
+    /// that the link is up.
     ///
     /// # Errors
     /// As [`Interface::set_up`], and if the prefix is too long.
@@ -124,10 +125,12 @@ impl Interface {
     }
 
     fn new_address(&self, flags: u16, address: IpAddr, prefix: u8) -> io::Result<()> {
+        let no_dad = if address.is_ipv6() { IFA_F_NODAD } else { 0 };
         Request::new(RTM_NEWADDR, flags)
-            .address(family(address), prefix, self.index, if address.is_ipv6() { IFA_F_NODAD } else { 0 })
+            .address(family(address), prefix, self.index, no_dad)
             .ip(IFA_LOCAL, address)
             .ip(IFA_ADDRESS, address)
+            .attribute(IFA_FLAGS, &(u32::from(no_dad) | IFA_F_NOPREFIXROUTE).to_ne_bytes())
             .send(&self.netlink)
     }
 
@@ -146,6 +149,43 @@ impl Interface {
             .ip(IFA_ADDRESS, address)
             .attribute(IFA_CACHEINFO, lifetimes.as_flattened())
             .send(&self.netlink)
+    }
+
+    /// Has the kernel accept packets that come in by this interface from an address of this machine, as a gateway's own
+    /// ICMP errors do; of itself it drops them (`accept_local`, and `rp_filter` where that is strict, of its sysctls).
+    /// Whether anything had to be changed for that. The kernel's IPv6 accepts them always.
+    ///
+    /// # Errors
+    /// As [`Interface::set_up`].
+    pub fn accept_own_sources(&self) -> io::Result<bool> {
+        let settings = self.settings()?;
+        // The stricter one of the interface's and that of all interfaces counts.
+        let rp_filter = settings.rp_filter.max(all_rp_filter(&self.netlink)?);
+        let accepts = settings.accept_local != 0;
+        if accepts && rp_filter != STRICT {
+            return Ok(false);
+        }
+        let mut conf = Vec::new();
+        put_nested(&mut conf, AF_INET.into(), |family| {
+            put_nested(family, IFLA_INET_CONF, |conf| {
+                put_attribute(conf, ACCEPT_LOCAL, &1u32.to_ne_bytes());
+                if rp_filter == STRICT {
+                    put_attribute(conf, RP_FILTER, &LOOSE.to_ne_bytes());
+                }
+            });
+        });
+        let request = Request::new(RTM_NEWLINK, 0).link(self.index, 0, 0);
+        request.attribute(IFLA_AF_SPEC, &conf).send(&self.netlink)?;
+        Ok(true)
+    }
+
+    fn settings(&self) -> io::Result<Settings> {
+        self.read(IFLA_AF_SPEC, |families| {
+            let values = find(find(families, AF_INET.into())?, IFLA_INET_CONF)?;
+            // A number for each, from the first on.
+            let value = |kind: u16| u32_at(values, (usize::from(kind) - 1) * 4);
+            Some(Settings { accept_local: value(ACCEPT_LOCAL)?, rp_filter: value(RP_FILTER)? })
+        })
     }
 
     /// Takes an address away.
@@ -198,17 +238,36 @@ impl Interface {
     }
 }
 
+/// Settings of an interface for IPv4, as its sysctls.
+struct Settings {
+    accept_local: u32,
+    rp_filter: u32,
+}
+
+/// The setting of all interfaces.
+fn all_rp_filter(netlink: &OwnedFd) -> io::Result<u32> {
+    const ALL: i32 = -1;
+    // `netconfmsg`: the family, and padding.
+    let request = Request::new(RTM_GETNETCONF, 0).family(AF_INET);
+    request
+        .attribute(NETCONFA_IFINDEX, &ALL.to_ne_bytes())
+        .ask(netlink, |answer| u32_at(find(answer.get(4..)?, NETCONFA_RP_FILTER)?, 0))
+}
+
 fn family(address: IpAddr) -> u8 {
     if address.is_ipv6() { AF_INET6 } else { AF_INET }
 }
 
-// linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/netlink.h.
+// linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/netconf.h, linux/netlink.h.
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_DELADDR: u16 = 21;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_DELROUTE: u16 = 25;
+const RTM_GETNETCONF: u16 = 82;
+const NETCONFA_IFINDEX: u16 = 1;
+const NETCONFA_RP_FILTER: u16 = 3;
 const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_EXCL: u16 = 0x200;
 const NLM_F_CREATE: u16 = 0x400;
@@ -216,13 +275,24 @@ const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_STATS64: u16 = 23;
+const IFLA_AF_SPEC: u16 = 26;
+const IFLA_INET_CONF: u16 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFA_CACHEINFO: u16 = 6;
+const IFA_FLAGS: u16 = 8;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const IFF_UP: u32 = 1;
 /// Disables duplicate address detection: no host behind a TUN device could have the address.
 const IFA_F_NODAD: u8 = 2;
+/// Adds no route to the network of the prefix.
+const IFA_F_NOPREFIXROUTE: u32 = 0x200;
+/// `IPV4_DEVCONF_RP_FILTER` and `IPV4_DEVCONF_ACCEPT_LOCAL` (linux/ip.h).
+const RP_FILTER: u16 = 8;
+const ACCEPT_LOCAL: u16 = 23;
+/// Values of `rp_filter`: the way back must be by the same interface, or by any.
+const STRICT: u32 = 1;
+const LOOSE: u32 = 2;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;

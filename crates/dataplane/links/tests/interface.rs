@@ -35,9 +35,39 @@ fn links_routes_and_neighbours_are_what_they_were_made() {
         ways.resolve(&on_cable("10.8.0.3")).unwrap();
         assert_eq!(ways.neighbour(&on_cable("10.8.0.3")).unwrap(), None, "asked for");
         assert!(Interface::by_name("nothing").is_err());
+        cable.add_address("10.8.1.1".parse().unwrap(), 24).unwrap();
+        cable.add_address("fd18::1".parse().unwrap(), 64).unwrap();
+        assert!(hop("10.8.1.9").is_err() && hop("fd18::9").is_err(), "an address is no way to a network");
+        assert_eq!(hop("10.8.1.1").unwrap().address, "10.8.1.1".parse::<std::net::IpAddr>().unwrap());
         let gone = cable.clone();
         std::process::Command::new("ip").args(["link", "del", "cable"]).status().unwrap();
         assert!(gone.mtu().is_err());
         assert!(gone.set_up(true).is_err());
+    });
+}
+
+/// The kernel takes what comes in from an address of its own, and is no longer strict about the way back.
+#[test]
+fn own_sources_are_accepted_once() {
+    let Some([a, _b]) = cable(1500) else { return };
+    let own = |setting: &str| {
+        let words = ["-n", &format!("net.ipv4.conf.cable.{setting}")].map(str::to_owned);
+        let said = std::process::Command::new("sysctl").args(words).output().unwrap();
+        String::from_utf8(said.stdout).unwrap().trim().to_owned()
+    };
+    a.run(move || {
+        let set = |setting: &str| {
+            assert!(std::process::Command::new("sysctl").args(["-qw", setting]).status().unwrap().success());
+        };
+        let cable = Interface::by_name("cable").unwrap();
+        set("net.ipv4.conf.all.rp_filter=0");
+        set("net.ipv4.conf.cable.rp_filter=0");
+        assert!(cable.accept_own_sources().unwrap());
+        assert_eq!((own("accept_local"), own("rp_filter")), ("1".to_owned(), "0".to_owned()));
+        assert!(!cable.accept_own_sources().unwrap(), "nothing to do");
+        set("net.ipv4.conf.all.rp_filter=1");
+        assert!(cable.accept_own_sources().unwrap(), "the stricter one counts");
+        assert_eq!((own("accept_local"), own("rp_filter")), ("1".to_owned(), "2".to_owned()));
+        assert!(!cable.accept_own_sources().unwrap());
     });
 }

@@ -72,6 +72,7 @@ fn bursts_take_no_memory() {
         let (interface, mut queues) = tun::open(&TunOptions::default()).unwrap();
         interface.set_up(true).unwrap();
         interface.add_address("10.7.0.1".parse().unwrap(), 24).unwrap();
+        interface.add_route("10.7.0.0".parse().unwrap(), 24).unwrap();
         queues.remove(0)
     });
     let sender = a.run(|| UdpSocket::bind("10.7.0.1:0").unwrap());

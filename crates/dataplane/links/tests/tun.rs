@@ -34,6 +34,8 @@ fn device(namespace: &Namespace, host: u8, offloads: bool, mtu: u32) -> TunQueue
         interface.set_up(true).unwrap();
         interface.add_address(format!("10.7.0.{host}").parse().unwrap(), 24).unwrap();
         interface.add_address(format!("fd07::{host}").parse().unwrap(), 64).unwrap();
+        interface.add_route("10.7.0.0".parse().unwrap(), 24).unwrap();
+        interface.add_route("fd07::".parse().unwrap(), 64).unwrap();
         (interface.name().to_owned(), queues.remove(0))
     });
     namespace.settle(&name);
@@ -347,6 +349,7 @@ fn what_is_not_read_in_time_is_counted() {
         interface.set_queue_len(20).unwrap();
         interface.set_up(true).unwrap();
         interface.add_address("10.7.0.1".parse().unwrap(), 24).unwrap();
+        interface.add_route("10.7.0.0".parse().unwrap(), 24).unwrap();
         let socket = UdpSocket::bind("10.7.0.1:0").unwrap();
         for _ in 0..60 {
             socket.send_to(b"one", "10.7.0.2:9").unwrap();

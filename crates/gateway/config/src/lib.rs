@@ -289,12 +289,8 @@ fn none_wanted(document: &DeTable<'_>, why: &str, context: &Context<'_>) {
 
 /// What is right by itself but not together.
 fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_>) {
-    let place = |section: &str, key: &str| match top.get(section).map(|node| &node.value) {
-        Some(Value::Table(table)) => table.get(key).map(|node| node.place.clone()),
-        _ => None,
-    };
     let report = |message: String, help: String, (section, key): (&str, &str)| {
-        let place = place(section, key).unwrap_or_else(whole);
+        let place = place_of_key(top, section, key).unwrap_or_else(whole);
         context.findings.borrow_mut().add(Problem::Conflict { message, help }, place);
     };
     let limits = &config.limits;
@@ -339,8 +335,16 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
     workers::check(config, context);
     per_cpu::check(config, text, context);
     check_carried(config, text, context);
-    routes::check(config, context);
+    routes::check(config, top, context);
     guard::check(config, context);
+}
+
+/// The place of a key of a section that is there once.
+fn place_of_key(top: &Table, section: &str, key: &str) -> Option<Place> {
+    match top.get(section).map(|node| &node.value) {
+        Some(Value::Table(table)) => table.get(key).map(|node| node.place.clone()),
+        _ => None,
+    }
 }
 
 /// What protection may add to a packet: IPv6, UDP, ESP with IV, padding and ICV, and room for a nested SA.

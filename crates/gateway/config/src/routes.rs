@@ -1,9 +1,10 @@
 //! Routes to what is protected.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use forebay_crypto::Direction;
 use forebay_ipsec::{Action, TrafficSelector};
+use forebay_scenario::Table;
 use ipnet::{IpNet, IpSubnets, Ipv4Net, Ipv4Subnets, Ipv6Net, Ipv6Subnets};
 
 use super::reader::Context;
@@ -81,7 +82,7 @@ pub fn prefixes(selectors: &[TrafficSelector]) -> Vec<IpNet> {
     selectors.iter().flat_map(of_one).collect()
 }
 
-fn subnets(first: std::net::IpAddr, last: std::net::IpAddr) -> Option<IpSubnets> {
+fn subnets(first: IpAddr, last: IpAddr) -> Option<IpSubnets> {
     use std::net::IpAddr::{V4, V6};
     match (first, last) {
         (V4(first), V4(last)) => Some(Ipv4Subnets::new(first, last, 0).into()),
@@ -90,8 +91,39 @@ fn subnets(first: std::net::IpAddr, last: std::net::IpAddr) -> Option<IpSubnets>
     }
 }
 
+/// Notes what will not be routed as the file seems to mean.
+pub(super) fn check(config: &Config, top: &Table, context: &Context<'_>) {
+    check_addresses(config, top, context);
+    check_peers(config, context);
+}
+
+/// Notes addresses of the TUN interface whose networks lie behind another interface: with such a prefix someone takes the TUN
+/// interface for the way to the protected hosts.
+fn check_addresses(config: &Config, top: &Table, context: &Context<'_>) {
+    let InsideLink::Tun(tun) = &config.inside.link else { return };
+    let of_sas = config.sas.entries.iter().flat_map(|entry| &entry.config.local_ts);
+    let of_policies = config.sas.policies.iter().flat_map(|entry| &entry.policy.local_ts);
+    let own: Vec<_> = of_sas.chain(of_policies).filter_map(TrafficSelector::addresses).collect();
+    let place = super::place_of_key(top, "inside", "addresses").unwrap_or_else(super::whole);
+    for address in tun.addresses.iter().filter(|one| one.prefix_len() < one.max_prefix_len()) {
+        let overlaps = |&&(first, last): &&(IpAddr, IpAddr)| {
+            first.is_ipv4() == address.addr().is_ipv4()
+                && address.network() <= last
+                && first <= address.broadcast()
+        };
+        let Some((first, last)) = own.iter().find(overlaps) else { continue };
+        let (is_of, length) = (address.addr(), address.max_prefix_len());
+        let message =
+            format!("the network {} of `addresses` overlaps `local_ts`, {first} to {last}", address.trunc());
+        let help = format!(
+            "write \"{is_of}/{length}\": the protected hosts are reached by another interface, and the TUN interface has no route to them"
+        );
+        context.advise(message, &help, &place);
+    }
+}
+
 /// Notes routes that would take the gateway's own packets to a peer, which then never leave.
-pub(super) fn check(config: &Config, context: &Context<'_>) {
+fn check_peers(config: &Config, context: &Context<'_>) {
     let has_mark = |link: &OutsideLink| match link {
         OutsideLink::Udp(udp) => udp.mark.is_some(),
         OutsideLink::Raw(raw) => raw.mark.is_some(),

@@ -261,6 +261,18 @@ fn what_cannot_work_is_a_warning() {
     );
     assert!(warnings(&format!("{marked}\n[guard]\nmode = \"off\"\n")).is_empty());
     assert!(warnings(&format!("{marked}\nlocal_ts = [\"10.1.0.0/16\"]\n")).is_empty());
+    // The TUN interface is not the way to the protected hosts; the gateway's own address there is fine.
+    let own = |addresses: &str, ts: &str| {
+        let text = format!("[inside]\naddresses = [{addresses}]\n{}", with_sa(&format!("local_ts = [{ts}]")));
+        let found = warnings(&text);
+        found.into_iter().filter(|one| one.contains("overlaps `local_ts`")).collect::<Vec<_>>()
+    };
+    let found = own("\"10.1.0.1/24\", \"2001:db8:1::1/64\"", "\"10.1.0.0/16\", \"2001:db8:1::/48\"");
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("the network 10.1.0.0/24 of `addresses` overlaps `local_ts`"), "{found:?}");
+    assert!(own("\"10.1.0.1/32\", \"2001:db8:1::1/128\"", "\"10.1.0.0/16\", \"2001:db8:1::/48\"").is_empty());
+    assert!(own("\"10.9.0.1/24\", \"2001:db8:9::1/64\"", "\"10.1.0.0/16\", \"2001:db8:1::/48\"").is_empty());
+    assert!(own("\"10.9.0.1/24\"", "\"any\"").is_empty(), "any address says nothing of where hosts are");
     assert!(warnings(&with_sa("[metrics]\nlisten = \"0.0.0.0:80\""))[0].contains("can read the metrics"));
     assert!(warnings(&with_sa("[control]\nmode = \"0666\""))[0].contains("open to all users"));
 }

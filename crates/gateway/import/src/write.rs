@@ -40,7 +40,7 @@ pub fn write(imported: &Imported, origin: &str, folder: Option<&str>) -> Written
         let (line, words, reason) = (remark.line, &remark.text, &remark.reason);
         push(&mut text, format_args!("# {what}, line {line}: {words}: {reason}\n"));
     }
-    push(&mut text, format_args!("\n[inside]\nname = \"forebay0\"\n# addresses = [\"10.1.0.1/24\"]\n"));
+    push(&mut text, format_args!("\n[inside]\nname = \"forebay0\"\n# addresses = [\"10.1.0.1/32\"]\n"));
     let any = |wanted: fn(&SaConfig) -> bool| imported.sas.iter().any(|sa| wanted(&sa.config));
     if any(|config| config.encapsulation == Encapsulation::Udp) {
         push(&mut text, format_args!("\n[[outside]]\nkind = \"udp\"\n"));

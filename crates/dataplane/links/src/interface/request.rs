@@ -28,6 +28,12 @@ impl Request {
         self
     }
 
+    /// `netconfmsg`: only a family.
+    pub(super) fn family(mut self, family: u8) -> Request {
+        self.body.extend([family, 0, 0, 0]);
+        self
+    }
+
     /// `ifaddrmsg`.
     pub(super) fn address(mut self, family: u8, prefix: u8, index: u32, flags: u8) -> Request {
         self.body.extend([family, prefix, flags, 0]);

@@ -23,8 +23,8 @@ pub const INSIDE: Part = once(
             "answer",
             Either("addresses", TEXTS),
             Means("the first of each IP version in `addresses`"),
-            "source addresses of the gateway's ICMP errors, at most one for each IP version; without one, the gateway sends no \
-             ICMP errors of that version",
+            "source addresses of the gateway's ICMP errors, at most one for each IP version; without one, an ICMP error of that version \
+             comes from the destination of the packet that it is about",
             "[\"10.9.0.1\"]",
         ),
         key(
@@ -52,8 +52,9 @@ pub const INSIDE_TUN: &[Key] = &[
         "addresses",
         Either("addresses with prefix lengths", TEXTS),
         Means("none"),
-        "addresses of the interface",
-        "[\"10.9.0.1/24\", \"2001:db8:9::1/64\"]",
+        "addresses of the interface, such as the gateway's own in the protected network as a /32 or /128; they add no route to the \
+         network of the prefix",
+        "[\"10.1.0.1/32\", \"2001:db8:1::1/128\"]",
     ),
     key(
         "mtu",

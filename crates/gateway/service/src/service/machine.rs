@@ -41,6 +41,12 @@ impl Host for Machine {
         }
         interface.set_queue_len(tun.queue_length).map_err(failed("cannot set the queue length"))?;
         interface.set_up(true).map_err(failed("cannot bring the interface up"))?;
+        if let Err(error) = interface.accept_own_sources() {
+            tracing::warn!(
+                interface = %name, %error,
+                "the gateway's ICMP errors do not reach hosts: set the sysctl net.ipv4.conf.{name}.accept_local to 1, and rp_filter to 2"
+            );
+        }
         Ok(boxed(queues))
     }
 

@@ -5,6 +5,7 @@
 //! stays when the gateway is killed and when it is stopped, unless the file says otherwise: a restart must not let packets
 //! out in the clear.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,7 +31,8 @@ pub trait Routing: Send {
     /// What the system says; `AlreadyExists` if it is routed there.
     fn add_route(&self, network: IpNet) -> io::Result<()>;
 
-    /// Gives the interface the addresses back that it has lost; how many.
+    /// Gives the interface the addresses back that it has lost, and the settings by which the gateway's ICMP errors come
+    /// in; how many.
     ///
     /// # Errors
     /// What the system says.
@@ -119,7 +121,9 @@ impl Routing for Kernel {
                 kept => (restored, ()) = (restored + 1, kept?),
             }
         }
-        Ok(restored)
+        let accepts = Cell::new(false);
+        self.with(|interface| interface.accept_own_sources().map(|changed| accepts.set(changed)))?;
+        Ok(restored + u64::from(accepts.get()))
     }
 
     fn remove_route(&self, network: IpNet) -> io::Result<()> {
@@ -305,7 +309,7 @@ impl Table {
         if restored > 0 {
             tracing::warn!(
                 routes = restored,
-                "routes to protected networks, or addresses of the interface, were deleted by another program; they are installed again"
+                "routes to protected networks, or addresses or settings of the interface, were deleted or changed by another program; they are installed again"
             );
         }
         if let Some(trouble) = trouble.as_ref().filter(|_| self.trouble != trouble) {
