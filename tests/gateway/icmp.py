@@ -81,9 +81,9 @@ def too_big(family, source, host="host-a"):
     return mtu
 
 
-def hops(family):
+def hops(family, second=None):
     """What traceroute does: a hop answers that the packet's time is over."""
-    for ttl, hop in ((1, OWN[family][0]), (2, OWN[family][1])):
+    for ttl, hop in ((1, OWN[family][0]), (2, second or OWN[family][1])):
         # The kernel's own limit of such messages is one a second.
         said = ping(family, "-t", ttl, "-c", 4, "-i", "0.5")
         told = re.search(r"From (\S+) icmp_seq=\d+ Time (?:to live )?exceeded", said)
@@ -137,6 +137,12 @@ def main():
     for family in (4, 6):
         too_big(family, HOSTS[family][1])
     print("icmp: TUN without addresses: told by the address that packets are for", flush=True)
+
+    # Without addresses there gateway B's kernel answers from that of its link to A, which no selector knows: the packet that it
+    # quotes is the SA's.
+    restart("b", tun(1, addresses=False))
+    hops(4, second="192.0.2.2")
+    print("icmp: a hop with an address that no selector knows", flush=True)
 
     restart("a", 'kind = "xdp"\ninterface = "lan"\nmode = "copy"\n')
     for family in (4, 6):

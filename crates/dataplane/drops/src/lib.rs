@@ -57,6 +57,7 @@ drop_reasons! {
     InNoPols             "in_no_pols"              "no inbound policy matches"
     InPolBlock           "in_pol_block"            "an inbound policy discards the packet"
     InFragmentPorts      "in_fragment_ports"       "a fragment without ports, for which a policy with ports might apply"
+    InIcmpQuote          "in_icmp_quote"           "an ICMP error quotes a packet that is not one of the SA's traffic (RFC 4301 6.2)"
     InDummy              "in_dummy"                "a dummy packet (next header 59), discarded as intended (RFC 4303 2.6)"
     InIptfsError         "in_iptfs_error"          "an AGGFRAG payload (IP-TFS) is malformed or does not continue the previous one"
     InIptfsLate          "in_iptfs_late"           "an AGGFRAG payload is below the reorder window's left edge"

@@ -101,6 +101,16 @@ impl Rule {
         }
         local.min(best(&self.remote, headers.remote, headers.remote_port))
     }
+
+    /// Whether a packet that is meant is so by a selector that names its protocol.
+    pub fn names(&self, headers: &Headers) -> bool {
+        let named = |sides: &[Side], address, port| {
+            let by_name = |side: &&Side| side.protocol != 0;
+            sides.iter().filter(by_name).any(|side| side.matches(headers, address, port) == Match::Yes)
+        };
+        named(&self.local, headers.local, headers.local_port)
+            || named(&self.remote, headers.remote, headers.remote_port)
+    }
 }
 
 impl Side {

@@ -11,6 +11,10 @@
 //! bound to a CPU and this CPU has one with the same selectors and classes, among the same policy's SAs, the packet goes
 //! through that. SAs of other CPUs are not for this one's packets.
 //!
+//! **ICMP errors** (RFC 4301 6.2). An outbound one that no SA and no policy is for goes through the SA of the return traffic of
+//! the packet that it quotes. An inbound one must quote a packet whose return traffic the SA may carry, unless selectors that
+//! name ICMP let it pass. Policies that discard it do so whatever it quotes.
+//!
 //! **Fragments.** One behind the first holds no ports. It matches only policies whose ports are ANY or
 //! OPAQUE (RFC 4301 4.4.1.1), and where such a policy would let it pass *unprotected* although an earlier
 //! one that does not bypass may have been meant, had its ports been seen, it is dropped under a reason of
@@ -37,6 +41,7 @@ use crate::hash::Seed;
 use crate::headers::{Depth, Headers};
 use crate::policy::PolicyPlace;
 use crate::policy::{Action, Policy, PolicyError, PolicyId};
+use crate::quoted::{may_be_icmp, return_headers};
 use crate::rule::Rule;
 use classify::Classifier;
 pub use decision::Decision;
@@ -435,9 +440,17 @@ impl Spd {
     }
 
     /// Whether a packet that came out of an inbound SA may have (RFC 4301 5.2 step 4): the policy that it
-    /// matches must be one that protects by that SA.
+    /// matches must be one that protects by that SA. Of an ICMP error the return traffic of what it quotes counts, too (6.2).
     #[inline]
     pub fn check_opened(&mut self, ip: &Ip<'_>, session: SessionId) -> Result<(), DropReason> {
+        if may_be_icmp(ip) {
+            return self.check_icmp(ip, session);
+        }
+        self.check_header(ip, session)
+    }
+
+    #[inline]
+    fn check_header(&mut self, ip: &Ip<'_>, session: SessionId) -> Result<(), DropReason> {
         let addresses = if let Ip::V4(v4) = ip { Some(v4.raw_addresses()) } else { None };
         if let (Some(addresses), Some(last)) = (addresses, self.cores[self.cpu].last_in)
             && last == (addresses, session)
@@ -454,6 +467,47 @@ impl Spd {
             Decision::Protect(_) | Decision::Bypass => Err(DropReason::InTmplMismatch),
             Decision::Drop(reason) => Err(reason),
         }
+    }
+
+    /// As an SA's own selectors, see [`Rule::admits_quoting`]. A policy that discards the message itself has the last word.
+    #[inline(never)]
+    fn check_icmp(&mut self, ip: &Ip<'_>, session: SessionId) -> Result<(), DropReason> {
+        let by_header = self.check_header(ip, session);
+        if !matches!(by_header, Ok(()) | Err(DropReason::InNoPols | DropReason::InTmplMismatch)) {
+            return by_header;
+        }
+        let Some(returning) = return_headers(ip, Direction::Open, self.inbound.depth) else {
+            return by_header;
+        };
+        let by_quote = match self.decide(Direction::Open, &returning).0 {
+            Decision::Protect(index) => self.protects(index, session),
+            _ => false,
+        };
+        let is_named = || {
+            let headers = Headers::of(ip, Direction::Open, Depth { upper: true, dscp: true });
+            match self.decide(Direction::Open, &headers).0 {
+                Decision::Protect(index) => {
+                    self.inbound.policies.rule(index).is_some_and(|rule| rule.names(&headers))
+                }
+                _ => false,
+            }
+        };
+        if by_quote || by_header.is_ok() && is_named() { Ok(()) } else { Err(DropReason::InIcmpQuote) }
+    }
+
+    /// The SA for an ICMP error that nothing else is for: that of the return traffic of what it quotes (RFC 4301 6.2).
+    #[cold]
+    fn decide_by_quote(&self, ip: &Ip<'_>) -> Option<Decision> {
+        let returning = return_headers(ip, Direction::Seal, self.outbound.depth)?;
+        let (decision, _) = self.decide(Direction::Seal, &returning);
+        matches!(decision, Decision::Protect(_)).then_some(decision)
+    }
+
+    /// Whether an outbound packet of this decision is for no SA and no policy.
+    fn is_for_nothing(&self, direction: Direction, decision: Decision) -> bool {
+        // A policy that protects has its SA made, and is no reason to take another.
+        let no_sa = decision == Decision::Drop(DropReason::OutNoStates) && self.outbound.policies.len() == 0;
+        direction == Direction::Seal && (no_sa || decision == Decision::Drop(DropReason::OutNoPols))
     }
 
     /// A number that changes whenever decisions may change; never zero.
@@ -516,7 +570,11 @@ impl Spd {
             Direction::Open => self.inbound.policies.len(),
         };
         if rules <= SCAN_LIMIT && self.per_cpu == 0 {
-            return self.decide(direction, &headers);
+            let decided = self.decide(direction, &headers);
+            if self.is_for_nothing(direction, decided.0) {
+                return (self.decide_by_quote(ip).unwrap_or(decided.0), false);
+            }
+            return decided;
         }
         if let Some(decided) = self.cores[self.cpu].flows.get(direction, &headers) {
             return decided;
@@ -524,6 +582,9 @@ impl Spd {
         let (decision, wide) = self.decide(direction, &headers);
         if self.per_cpu > 0 && direction == Direction::Seal {
             self.note_fallback(ip, &headers, decision);
+        }
+        if self.is_for_nothing(direction, decision) {
+            return (self.decide_by_quote(ip).unwrap_or(decision), false);
         }
         // What matches nothing is not remembered, so that a flood of it drives nothing else out.
         if !matches!(

@@ -46,8 +46,8 @@ impl InboundAh {
     }
 
     /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
-    pub fn admits(&self, ip: &Ip<'_>) -> bool {
-        check_selectors(&self.selectors, ip).is_ok()
+    pub fn admits(&self, ip: &Ip<'_>) -> Result<(), DropReason> {
+        check_selectors(&self.selectors, ip)
     }
 
     /// Continues as if `sequence`, and no other number, had been received: for tests.

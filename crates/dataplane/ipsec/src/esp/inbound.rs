@@ -18,7 +18,7 @@ use crate::step::Next;
 use crate::watch::{EventKind, Watch};
 use forebay_drops::DropReason;
 use forebay_replay::{Replay, ReplayWindow, Resync};
-use forebay_spd::{Depth, DscpSet, Headers, Match, Rule};
+use forebay_spd::{Depth, DscpSet, Headers, Match, Refused, Rule, may_be_icmp};
 use forebay_tunnel::{self as tunnel, Decapsulator};
 
 /// Moves of a peer that are followed at once after a quiet time, and the time that each takes of the next ones: a NAT gives
@@ -276,8 +276,8 @@ impl InboundSa {
     }
 
     /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
-    pub fn admits(&self, ip: &Ip<'_>) -> bool {
-        check_selectors(&self.selectors, ip).is_ok()
+    pub fn admits(&self, ip: &Ip<'_>) -> Result<(), DropReason> {
+        check_selectors(&self.selectors, ip)
     }
 
     /// Settles the replay window for a packet whose ICV matched, and takes everything that ESP put
@@ -385,9 +385,10 @@ impl InboundSa {
             return Err(DropReason::InStateModeError);
         }
         let next = if may_nest(&inner) { Next::Again } else { Next::Deliver };
-        if next == Next::Deliver && (addresses.is_none() || addresses != self.passed) {
+        if next == Next::Deliver && (addresses.is_none() || addresses != self.passed || may_be_icmp(&inner)) {
             check_selectors(&self.selectors, &inner)?;
-            self.passed = addresses.filter(|_| self.selectors.wide);
+            // An ICMP error may pass for what it quotes.
+            self.passed = addresses.filter(|_| self.selectors.wide && !may_be_icmp(&inner));
             self.passed_under = 0;
         }
         // Behind the inner packet's own length stands TFC padding (RFC 4303 2.7).
@@ -455,7 +456,14 @@ pub fn want_note(replay: &mut ReplayWindow, life: &Life, session: SessionId, wat
 #[inline(never)]
 pub fn check_selectors(selectors: &Rule, ip: &Ip<'_>) -> Result<(), DropReason> {
     let depth = Depth { upper: !selectors.wide, dscp: false };
-    match selectors.matches_selectors(&Headers::of(ip, Direction::Open, depth)) {
+    let matched = selectors.matches_selectors(&Headers::of(ip, Direction::Open, depth));
+    if may_be_icmp(ip) {
+        return selectors.admits_quoting(ip, matched).map_err(|refused| match refused {
+            Refused::Header => DropReason::InStateMismatch,
+            Refused::Quote => DropReason::InIcmpQuote,
+        });
+    }
+    match matched {
         Match::Yes => Ok(()),
         Match::Maybe | Match::No => Err(DropReason::InStateMismatch),
     }

@@ -217,11 +217,17 @@ fn opened_ipv4(
     let trailer = esp::Trailer::parse(text).ok()?;
     let total_len = u16::from_be_bytes([inner[2], inner[3]]);
     let len = usize::from(total_len);
-    let is_plain = inner[0] == 0x45 && trailer.next_header == protocol::IPV4 && !names_ipsec(inner[9]);
+    let is_plain = inner[0] == 0x45 && trailer.next_header == protocol::IPV4 && !is_looked_at(inner[9]);
     let is_whole = len >= MIN_HEADER && len + trailer.len() <= text.len();
     let passes = is_plain && is_whole && inner[12..20] == passed;
     let is_good = passes && (!check_padding || trailer.is_padded_in_order(text));
     (is_good && (traffic_class(outer) ^ inner[1]) & class_mask == 0).then_some(total_len)
+}
+
+/// Whether a packet of this protocol is looked at each time: it may hold ESP or AH itself, or be an ICMP error.
+#[inline(always)]
+fn is_looked_at(protocol: u8) -> bool {
+    names_ipsec(protocol) || protocol == protocol::ICMP
 }
 
 /// The headers of an accepted packet that a run is compared with: IPv4 without options and, where there is UDP, its
@@ -311,6 +317,15 @@ mod tests {
             assert!(!alike.fits(OUTER, &passed, [10, 1, 0, 2, 10, 2, 0, 1]));
             assert!(!alike.fits(OUTER, &passed[1..], ADDRESSES));
         }
+    }
+
+    /// ICMP errors are judged by what they quote, each of them.
+    #[test]
+    fn icmp_is_looked_at_each_time() {
+        let mut packet = text(60, 2);
+        assert_eq!(opened_ipv4(&OUTER, &packet, ADDRESSES, true, 0), Some(60));
+        packet[9] = protocol::ICMP;
+        assert_eq!(opened_ipv4(&OUTER, &packet, ADDRESSES, true, 0), None);
     }
 
     /// Longer padding than is remembered is looked at with each packet, if it is looked at.

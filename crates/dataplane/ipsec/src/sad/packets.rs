@@ -250,12 +250,11 @@ impl Sad {
 
     /// Whether a packet that came out of an inbound SA may have, by the SA's selectors (RFC 4301 5.2 step 4).
     pub fn admit(&self, session: SessionId, ip: &Ip<'_>) -> Result<(), DropReason> {
-        let admitted = match self.sas.get(session.0 as usize).map(|entry| &entry.state) {
+        match self.sas.get(session.0 as usize).map(|entry| &entry.state) {
             Some(State::Inbound(sa)) => sa.admits(ip),
             Some(State::InboundAh(sa)) => sa.admits(ip),
-            _ => false,
-        };
-        if admitted { Ok(()) } else { Err(DropReason::InStateMismatch) }
+            _ => Err(DropReason::InStateMismatch),
+        }
     }
 
     /// Whether a packet is ESP or AH of one of the SAs, and for this gateway.

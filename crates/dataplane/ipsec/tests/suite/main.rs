@@ -6,6 +6,7 @@ mod ah_vectors;
 mod bundling;
 mod grants;
 mod hostile;
+mod icmp_errors;
 mod iptfs_sad;
 mod lifetime;
 mod nat;

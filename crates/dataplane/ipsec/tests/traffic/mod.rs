@@ -153,8 +153,12 @@ pub fn buffer(bytes: &[u8]) -> Packet {
 
 /// What becomes of an outbound packet: the SA, or nothing if it passes as it is.
 pub fn send(sad: &mut Ipsec, flow: &Flow) -> Result<Option<SessionId>, DropReason> {
-    let (bytes, mut spec) = (flow.bytes(), JobSpec::default());
-    let mut packet = buffer(&bytes);
+    send_bytes(sad, &flow.bytes())
+}
+
+/// The same of any packet.
+pub fn send_bytes(sad: &mut Ipsec, bytes: &[u8]) -> Result<Option<SessionId>, DropReason> {
+    let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
     match sad.prepare(Direction::Seal, &mut packet, &mut spec)? {
         Prepared::Bypass => {
             assert_eq!(packet.bytes(), bytes, "as it is");
@@ -178,12 +182,16 @@ pub fn receive_clear(sad: &mut Ipsec, flow: &Flow) -> Result<(), DropReason> {
 
 /// The outer packet of `flow` on tunnel SA number `n` as its peer sends it, with a cipher that changes nothing.
 pub fn sealed(n: u32, sequence: u32, flow: &Flow) -> Vec<u8> {
-    let inner = flow.bytes();
-    let next_header = if flow.source.is_ipv4() { 4 } else { 41 };
+    sealed_bytes(n, sequence, &flow.bytes())
+}
+
+/// The same of any packet.
+pub fn sealed_bytes(n: u32, sequence: u32, inner: &[u8]) -> Vec<u8> {
+    let next_header = if inner[0] >> 4 == 4 { 4 } else { 41 };
     let pad = (4 - (inner.len() + 2) % 4) % 4;
     let mut esp = [(0x1000 + n).to_be_bytes(), sequence.to_be_bytes()].concat();
     esp.extend_from_slice(&[0; 8]);
-    esp.extend_from_slice(&inner);
+    esp.extend_from_slice(inner);
     esp.extend((1..=pad as u8).chain([pad as u8, next_header]));
     esp.extend_from_slice(&[0; 16]);
     let [here, peer] = ends(n);
@@ -197,9 +205,14 @@ pub fn sealed(n: u32, sequence: u32, flow: &Flow) -> Vec<u8> {
 
 /// What becomes of a packet that comes in on SA number `n`.
 pub fn receive(sad: &mut Ipsec, n: u32, sequence: u32, flow: &Flow) -> Result<(), DropReason> {
-    let (mut packet, mut spec) = (buffer(&sealed(n, sequence, flow)), JobSpec::default());
+    receive_bytes(sad, n, sequence, &flow.bytes())
+}
+
+/// The same of any packet.
+pub fn receive_bytes(sad: &mut Ipsec, n: u32, sequence: u32, inner: &[u8]) -> Result<(), DropReason> {
+    let (mut packet, mut spec) = (buffer(&sealed_bytes(n, sequence, inner)), JobSpec::default());
     assert_eq!(sad.prepare(Direction::Open, &mut packet, &mut spec)?, Prepared::Job);
     sad.complete(&mut packet, &spec, Verdict::Done)?;
-    assert_eq!(packet.bytes(), flow.bytes());
+    assert_eq!(packet.bytes(), inner);
     Ok(())
 }

@@ -431,7 +431,8 @@ impl RawState {
                 "decap-dscp" => config.tunnel.inner_dscp = InnerDscp::FromOuter,
                 "dont-encap-dscp" => config.tunnel.dscp = Dscp::Set(0),
                 "nopmtudisc" => config.tunnel.dont_fragment = DontFragment::Clear,
-                // Inner packets of either version: always so here. Errors and alignment: likewise.
+                // Always so here: inner packets of either version, ICMP errors by the packet that they quote (RFC 4301 6.2, which
+                // the kernel does only where `icmp` is set), and alignment.
                 "af-unspec" | "icmp" | "align4" => {}
                 "wildrecv" => {
                     imported.lose(self.line, &self.text, "wildrecv is not supported: an SA has one peer")
