@@ -26,4 +26,5 @@ mod shape;
 
 pub use published::check_all;
 pub use random::check_random;
+pub use reference::seal;
 pub use report::{Report, Row};

@@ -170,10 +170,10 @@ impl Costs {
     }
 }
 
-/// A core or card with the cost that was saved for it, or is measured now.
+/// A core or card that has passed its known-answer tests, with the cost that was saved for it, or is measured now.
 ///
 /// # Errors
-/// If it does not answer, or lacks the suite.
+/// If it does not answer, computes wrongly, or lacks the suite.
 pub fn set_up(
     mut processor: Box<dyn Processor>,
     kind: Kind,
@@ -181,6 +181,7 @@ pub fn set_up(
     costs: &Costs,
     clock: Clock,
 ) -> miette::Result<ProcessorSetup> {
+    crate::test_known_answers(&mut *processor, clock)?;
     let measured = costs
         .find(processor.name(), suite)
         .or_else(|| calibrate_within(&mut *processor, suite, clock, CALIBRATION).map(|found| found.cost));

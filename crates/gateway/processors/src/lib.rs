@@ -13,6 +13,7 @@ mod card;
 mod costs;
 mod dpdk;
 mod gpu;
+mod known_answers;
 mod registry;
 mod rtl;
 
@@ -24,6 +25,7 @@ pub use card::open_alone;
 #[cfg(feature = "libraries")]
 pub use costs::core;
 pub use costs::{Costs, MeasuredBatch, MeasuredCost, set_up};
+pub use known_answers::test as test_known_answers;
 pub use registry::{Device, Kind, Surroundings, Taken, Values, device, kinds, register};
 
 /// Every kind of processor of this crate besides cores. A new one is a module and a line here.
