@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import time
 
-from lab import FOREBAY, HOST_A, HOST_B, LAB, Count, Wire, drops, esp, in_the_clear, inside, ip, kill, pid_of, reload, send, start, wait_until
+from lab import FOREBAY, HOST_A, HOST_B, LAB, Count, Wire, drops, esp, in_the_clear, inside, kill, pid_of, reload, send, start, wait_until
 
 # What packaging/container/compose.yml and kubernetes.yml give: NET_ADMIN is 12, NET_RAW is 13.
 CONTAINER = ["setpriv", "--bounding-set=-all,+net_admin,+net_raw", "--inh-caps=-all", "--no-new-privs"]
@@ -37,7 +37,9 @@ def start_contained(letter):
     with open(f"{LAB}/{letter}.log", "ab") as log:
         words = inside(f"gw-{letter}", *CONTAINER, FOREBAY, "gateway", "--config", f"{LAB}/{letter}.toml")
         process = subprocess.Popen(words, stderr=log)
-    wait_until(lambda: "dev fb0" in ip(f"gw-{letter}", "route", "show"), f"gateway {letter}", process)
+    # Not by its route, which may still be that of the gateway before.
+    asked = [FOREBAY, "status", "--socket", f"{LAB}/{letter}.sock"]
+    wait_until(lambda: subprocess.run(asked, capture_output=True).returncode == 0, f"gateway {letter}", process)
     status = pathlib.Path(f"/proc/{pid_of(letter)}/status").read_text(encoding="ascii")
     held = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapPrm"))
     assert held & ~CAPABILITIES == 0, f"{held:#x}"
