@@ -6,10 +6,11 @@ nothing arrives twice, and nothing leaves in the clear. The wrong order loses pa
 """
 
 import os
+import re
 import time
 
 import lab
-from lab import HOST_A, HOST_B, LAB, Count, Wire, drops, esp, file_of, in_the_clear, reload, send
+from lab import HOST_A, HOST_B, LAB, Count, Wire, drops, esp, file_of, in_the_clear, log, reload, send
 
 RATE, SECONDS = 2_000, 6
 
@@ -93,6 +94,11 @@ def main():
     spis = [spi for spi, _, _ in esp(packets)]
     old, new = spis.count(0x1001), spis.count(0x1101)
     assert old > 100 and new > 100 and spis.index(0x1101) >= old, "the old SA was used behind the new one"
+    # Who asked, and what became of it.
+    asked = re.findall(r"reload requested at the control socket .*uid=(\d+) pid=\d+", log("a"))
+    changed = re.findall(r"configuration reloaded added=(\S+) removed=(\S+)", log("a"))
+    assert asked[:3] == [str(os.getuid())] * 3, log("a")
+    assert [name.strip('"').endswith("-2") for name, _ in changed[:2]] == [True] * 2, log("a")
     print(f"roll over: {2 * RATE * SECONDS} packets while both gateways got new keys: none lost, none twice, none in the clear")
 
     lost, _ = under_traffic([lambda: send_new("a", 3), lambda: receive_new("b", 3)])

@@ -222,6 +222,17 @@ fn tell_of_reload() {
     tell(&state);
 }
 
+/// Names of SAs for the log: so many that a line can be read, and how many more there are.
+fn names(all: &[String]) -> String {
+    const MOST: usize = 16;
+    let some = all.iter().take(MOST).cloned().collect::<Vec<_>>().join(" ");
+    match all.len().saturating_sub(MOST) {
+        0 if all.is_empty() => "none".to_owned(),
+        0 => some,
+        more => format!("{some} and {more} more"),
+    }
+}
+
 /// Reads the file again; one with an error changes nothing.
 fn change(
     service: &mut Service,
@@ -240,12 +251,19 @@ fn change(
     logging.change(&config.log);
     config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let warnings = std::mem::take(&mut config.warnings);
+    let before = service.config().clone();
     let changed = attendant.part(config).and_then(|config| Ok(service.reload(config, unix_ns()?)?));
     attendant.changed(changed.is_ok());
     match changed {
         Ok(changes) => {
-            let added = changes.kept.iter().filter(|kept| kept.is_none()).count();
-            tracing::info!(added, removed = changes.removed.len(), "configuration reloaded");
+            let name = |config: &Config, place: usize| {
+                config.sas.entries.get(place).map(|sa| sa.config.name.clone())
+            };
+            let added = (0..).zip(&changes.kept).filter(|(_, kept)| kept.is_none());
+            let added: Vec<_> = added.filter_map(|(place, _)| name(service.config(), place)).collect();
+            let removed: Vec<_> = changes.removed.iter().filter_map(|&place| name(&before, place)).collect();
+            let (added, removed) = (names(&added), names(&removed));
+            tracing::info!(added, removed, policies = changes.policies, "configuration reloaded");
             for setting in &changes.restart {
                 tracing::warn!("{setting}: restart required");
             }

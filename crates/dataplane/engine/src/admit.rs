@@ -296,14 +296,9 @@ impl Core {
     fn bypass(&mut self, db: &mut Databases, packet: Packet, tag: u64) {
         let (admitted, released) = (self.now, self.now);
         if !db.tickets.is_total() {
-            return db.outputs.push(self.cpu, Output {
-                packet,
-                tag,
-                session: None,
-                result: Ok(()),
-                admitted,
-                released,
-            });
+            return db
+                .outputs
+                .push(self.cpu, Output { packet, tag, session: None, result: Ok(()), admitted, released });
         }
         db.tickets.open(0);
         let (line, ticket) = db.tickets.draw(0, 1);

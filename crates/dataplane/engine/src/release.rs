@@ -128,7 +128,10 @@ impl Core {
             if run.bypass {
                 let (packet, tag) = (std::mem::take(&mut job.packet), job.token);
                 let (admitted, released) = (run.admitted, self.now);
-                db.outputs.push(self.cpu, Output { packet, tag, session: None, result: Ok(()), admitted, released });
+                db.outputs.push(
+                    self.cpu,
+                    Output { packet, tag, session: None, result: Ok(()), admitted, released },
+                );
                 db.tickets.advance(run.line, 1);
                 continue;
             }
@@ -235,7 +238,8 @@ impl Core {
             match db.ipsec.take_inner(now, session, &mut packet) {
                 Some(Ok(())) => {
                     let session = Some(session);
-                    db.outputs.push(self.cpu, Output { packet, tag, session, result: Ok(()), admitted, released });
+                    db.outputs
+                        .push(self.cpu, Output { packet, tag, session, result: Ok(()), admitted, released });
                 }
                 Some(Err(reason)) => {
                     self.drops.count(reason);

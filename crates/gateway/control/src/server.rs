@@ -17,6 +17,7 @@ use std::time::{Duration as StdDuration, Instant};
 
 use forebay_admission::{Place, Places, Source, Within};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::net::sockopt;
 
 use super::{REQUEST_MAX, Request, Response, metrics};
 use forebay_config::{Control, Metrics};
@@ -194,6 +195,7 @@ fn gid_of(name: &str, groups: &str) -> Option<u32> {
 fn converse(stream: UnixStream, place: &Place, answer: &Answer) -> io::Result<()> {
     // Of accepted sockets some systems make nonblocking ones.
     stream.set_nonblocking(false)?;
+    let client = sockopt::socket_peercred(&stream)?;
     let mut reader = BufReader::new(Within::new(stream, IDLE));
     let mut line = Vec::new();
     loop {
@@ -210,7 +212,14 @@ fn converse(stream: UnixStream, place: &Place, answer: &Answer) -> io::Result<()
         }
         let response = match serde_json::from_slice(&line) {
             _ if !whole => Response::error(format!("the request is longer than {REQUEST_MAX} bytes")),
-            Ok(request) => place.busy(|| answer(request)),
+            Ok(request) => {
+                if request == Request::Reload {
+                    // Who; what it changes is logged when it is done.
+                    let (uid, pid) = (client.uid.as_raw(), client.pid.as_raw_nonzero());
+                    tracing::info!(uid, pid, "reload requested at the control socket");
+                }
+                place.busy(|| answer(request))
+            }
             Err(error) => Response::error(format!("cannot parse the request: {error}")),
         };
         let mut text = serde_json::to_vec(&response)?;
