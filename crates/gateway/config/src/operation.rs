@@ -186,6 +186,8 @@ pub struct Control {
 pub struct Metrics {
     /// Where they are found.
     pub listen: SocketAddr,
+    /// The file of the token that a client has to show, if there is one.
+    pub token_file: Option<PathBuf>,
 }
 
 /// What is logged.
@@ -487,14 +489,19 @@ pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {
 pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metrics>> {
     let Some(section) = there("metrics", top, context) else { return Some(None) };
     let listen = section.socket("listen")?;
-    if !listen.ip().is_loopback() {
+    let token_file = section.has("token_file").then(|| section.path("token_file"));
+    if !listen.ip().is_loopback() && token_file.is_none() {
         section.advise(
             "listen",
             format!("every host that can reach {listen} can read the metrics"),
-            "listen on 127.0.0.1, or restrict access by a firewall: metrics show names of SAs, peers' addresses and rates",
+            "listen on 127.0.0.1, set `token_file`, or restrict access by a firewall: metrics show names of SAs, peers' addresses and rates",
         );
     }
-    Some(Some(Metrics { listen }))
+    let token_file = match token_file {
+        Some(path) => Some(path?),
+        None => None,
+    };
+    Some(Some(Metrics { listen, token_file }))
 }
 
 pub(super) fn log(top: &Table, context: &Context<'_>) -> Option<Log> {

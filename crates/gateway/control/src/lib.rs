@@ -7,6 +7,7 @@ mod client;
 mod documents;
 pub mod metrics;
 mod server;
+mod token;
 
 use serde::{Deserialize, Serialize};
 

@@ -19,6 +19,9 @@ use forebay_admission::{Place, Places, Source, Within};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::sockopt;
 
+use zeroize::Zeroizing;
+
+use super::token::Token;
 use super::{REQUEST_MAX, Request, Response, metrics};
 use forebay_config::{Control, Metrics};
 use forebay_privileges as privileges;
@@ -70,11 +73,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Gives `/metrics` over HTTP, to at most `limit` clients at a time.
+    /// Gives `/metrics` over HTTP, to at most `limit` clients at a time; where a token is set, only to those that show it.
     ///
     /// # Errors
-    /// If the system refuses the address.
+    /// If the system refuses the address, or the file of the token is not as it has to be.
     pub fn metrics(settings: &Metrics, limit: usize, answer: Arc<Answer>) -> io::Result<Server> {
+        let token = settings.token_file.as_deref().map(Token::read).transpose()?;
         let listener = TcpListener::bind(settings.listen)?;
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
@@ -82,7 +86,7 @@ impl Server {
             let (stream, address) = listener.accept()?;
             Ok((Source::from(address.ip()), stream))
         };
-        let figures = Figures { answer, last: Mutex::default() };
+        let figures = Figures { answer, token, last: Mutex::default() };
         let serve = move |stream, place: &Place| scrape(stream, place, &figures);
         let mut server = Server::start("forebay-metrics", Places::new(limit, []), listener, accept, serve)?;
         server.address = Some(address);
@@ -235,6 +239,8 @@ fn converse(stream: UnixStream, place: &Place, answer: &Answer) -> io::Result<()
 /// What metrics are made of.
 struct Figures {
     answer: Arc<Answer>,
+    /// What clients have to show.
+    token: Option<Token>,
     /// The last text, and when it was made.
     last: Mutex<Option<(Instant, String)>>,
 }
@@ -261,14 +267,21 @@ fn scrape(stream: TcpStream, place: &Place, figures: &Figures) -> io::Result<()>
     let mut head = (&mut reader).take(HTTP_MAX);
     let mut first = String::new();
     head.read_line(&mut first)?;
-    let mut line = String::new();
+    let mut line = Zeroizing::new(String::new());
+    let mut may_read = figures.token.is_none();
     while head.read_line(&mut line)? > 0 && !line.trim_end().is_empty() {
+        may_read = may_read || figures.token.as_ref().is_some_and(|token| token.is_shown_by(&line));
         line.clear();
     }
     let mut words = first.split_whitespace();
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let path = path.split('?').next().unwrap_or_default();
     let (status, kind, body) = match (method, path) {
+        ("GET" | "HEAD", _) if !may_read => (
+            "401 Unauthorized\r\nWWW-Authenticate: Bearer",
+            "text/plain",
+            "the token of the metrics is needed\n".to_owned(),
+        ),
         ("GET" | "HEAD", "/metrics") => match place.busy(|| figures.text()) {
             Some(text) => ("200 OK", metrics::CONTENT_TYPE, text),
             None => ("503 Service Unavailable", "text/plain", "the gateway does not respond\n".to_owned()),

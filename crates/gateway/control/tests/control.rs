@@ -146,7 +146,7 @@ fn silent_and_slow_connections_keep_nobody_from_metrics() {
         count.fetch_add(1, Ordering::Relaxed);
         Response::of(request, status()).unwrap()
     };
-    let server = Server::metrics(&Metrics { listen }, 4, Arc::new(answer)).unwrap();
+    let server = Server::metrics(&Metrics { listen, token_file: None }, 4, Arc::new(answer)).unwrap();
     let connect = || TcpStream::connect(server.address().unwrap()).unwrap();
     let mut silent = Vec::new();
     for n in 0..50 {
@@ -171,7 +171,7 @@ fn silent_and_slow_connections_keep_nobody_from_metrics() {
 #[test]
 fn metrics_are_given_over_http() {
     let listen = "127.0.0.1:0".parse().unwrap();
-    let server = Server::metrics(&Metrics { listen }, 4, answer()).unwrap();
+    let server = Server::metrics(&Metrics { listen, token_file: None }, 4, answer()).unwrap();
     let get = |request: &str| {
         let mut stream = TcpStream::connect(server.address().unwrap()).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -192,6 +192,33 @@ fn metrics_are_given_over_http() {
 
 /// Prometheus's text format, read by its description: every sample has a family above it, names and labels are
 /// words, values are numbers, nothing stands twice.
+#[test]
+fn who_does_not_show_the_token_gets_no_metrics() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "0123456789abcdef\n").unwrap();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let metrics = Metrics { listen, token_file: Some(file.path().to_owned()) };
+    let server = Server::metrics(&metrics, 4, answer()).unwrap();
+    let get = |header: &str| {
+        let mut stream = TcpStream::connect(server.address().unwrap()).unwrap();
+        stream.write_all(format!("GET /metrics HTTP/1.1\r\n{header}\r\n").as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    for header in
+        ["", "Authorization: Bearer 0123456789abcdee\r\n", "Authorization: Basic 0123456789abcdef\r\n"]
+    {
+        let answer = get(header);
+        assert!(answer.starts_with("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\n"), "{answer}");
+        assert!(!answer.contains("forebay_"), "{answer}");
+    }
+    assert!(get("Host: x\r\nAuthorization: Bearer 0123456789abcdef\r\n").starts_with("HTTP/1.1 200 OK"));
+    // A token that others can read protects nothing: then there are no metrics at all.
+    std::fs::set_permissions(file.path(), PermissionsExt::from_mode(0o644)).unwrap();
+    assert!(Server::metrics(&metrics, 4, answer()).is_err());
+}
+
 #[test]
 fn metrics_keep_to_the_format() {
     let text = metrics::text(&status());

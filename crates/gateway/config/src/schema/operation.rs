@@ -319,13 +319,22 @@ pub const CONTROL: Part = once(
 
 pub const METRICS: Part = once(
     "metrics",
-    &[key(
-        "listen",
-        Either("an address with a port", &[Text]),
-        Required,
-        "address at which `/metrics` is served to Prometheus, by HTTP without access control",
-        "\"127.0.0.1:9464\"",
-    )],
+    &[
+        key(
+            "listen",
+            Either("an address with a port", &[Text]),
+            Required,
+            "address at which `/metrics` is served to Prometheus, by HTTP without encryption",
+            "\"127.0.0.1:9464\"",
+        ),
+        key(
+            "token_file",
+            Text,
+            Means("whoever reaches the address may read"),
+            "file with a token of 16 to 256 characters, not readable by others, that clients must send as `Authorization: Bearer`",
+            "\"/etc/forebay/metrics.token\"",
+        ),
+    ],
 );
 
 pub const LOG: Part = once(

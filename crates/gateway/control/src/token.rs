@@ -1,0 +1,104 @@
+//! The token that clients of the metrics show (RFC 6750).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+/// Characters of a token, at least and at most.
+const LENGTHS: std::ops::RangeInclusive<usize> = 16..=256;
+
+/// See the module. It is never printed.
+pub struct Token(Zeroizing<Vec<u8>>);
+
+impl Token {
+    /// Reads a token from its file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, others may read it, or it has something else than one token.
+    pub fn read(path: &Path) -> io::Result<Token> {
+        let named =
+            |what: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()));
+        let file = File::open(path).map_err(|error| named(format!("cannot be read: {error}")))?;
+        let mode = file.metadata()?.mode();
+        if mode & 0o007 != 0 {
+            return Err(named(format!(
+                "has mode {:04o} and can be read by others; use chmod 0640",
+                mode & 0o777
+            )));
+        }
+        let mut text = Zeroizing::new(Vec::with_capacity(1024));
+        file.take(1024).read_to_end(&mut text)?;
+        let token = text.trim_ascii();
+        let is_one = LENGTHS.contains(&token.len()) && token.iter().all(u8::is_ascii_graphic);
+        if !is_one {
+            let (least, most) = (LENGTHS.start(), LENGTHS.end());
+            return Err(named(format!("expected one token of {least} to {most} printable characters")));
+        }
+        Ok(Token(Zeroizing::new(token.to_vec())))
+    }
+
+    /// Whether a line of a request's head shows this token.
+    pub fn is_shown_by(&self, line: &str) -> bool {
+        let Some((name, value)) = line.split_once(':') else { return false };
+        if !name.eq_ignore_ascii_case("authorization") {
+            return false;
+        }
+        let Some((scheme, shown)) = value.trim().split_once(' ') else { return false };
+        // Over all characters, so that the time does not tell how many are right.
+        let differ =
+            |shown: &[u8]| self.0.iter().zip(shown).fold(0, |differ, (one, other)| differ | (one ^ other));
+        let shown = shown.trim().as_bytes();
+        scheme.eq_ignore_ascii_case("bearer") && shown.len() == self.0.len() && differ(shown) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn read(text: &str, mode: u32) -> io::Result<Token> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        fs::set_permissions(file.path(), PermissionsExt::from_mode(mode)).unwrap();
+        Token::read(file.path())
+    }
+
+    #[test]
+    fn a_token_is_one_word_of_its_length_that_others_cannot_read() {
+        assert!(read("0123456789abcdef\n", 0o640).is_ok());
+        for (text, mode, what) in [
+            ("0123456789abcdef", 0o644, "chmod"),
+            ("short", 0o600, "16 to 256"),
+            ("two words of this length", 0o600, "16 to 256"),
+            (&"x".repeat(257), 0o600, "16 to 256"),
+        ] {
+            let error = read(text, mode).err().expect("refused").to_string();
+            assert!(error.contains(what) && !error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_the_whole_token_in_its_header_is_good() {
+        let token = read("0123456789abcdef", 0o600).unwrap();
+        for good in ["Authorization: Bearer 0123456789abcdef\r\n", "authorization:bearer 0123456789abcdef"] {
+            assert!(token.is_shown_by(good), "{good}");
+        }
+        for bad in [
+            "Authorization: Bearer 0123456789abcdeF",
+            "Authorization: Bearer 0123456789abcde",
+            "Authorization: Bearer 0123456789abcdef0",
+            "Authorization: Bearer",
+            "Authorization: Basic 0123456789abcdef",
+            "X-Authorization: Bearer 0123456789abcdef",
+            "Bearer 0123456789abcdef",
+        ] {
+            assert!(!token.is_shown_by(bad), "{bad}");
+        }
+    }
+}
