@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 tests=$here/../tests/gateway
 forebay=$(realpath "$1") extent=$2
 shift 2
-[ $# -gt 0 ] || set -- two_sites tunnel_new icmp restart roll_over replay pair cluster guard privileges links hostile queues per_cpu per_cpu_acquire taps beside_ike xdp \
+[ $# -gt 0 ] || set -- two_sites tunnel_new icmp families restart roll_over replay pair cluster guard privileges links hostile queues per_cpu per_cpu_acquire taps beside_ike xdp \
     many_sas soak
 pairs=500 soak=8 cards="driver-udp-4 generic-udp-6"
 [ "$extent" = full ] && pairs=5000 soak=60 cards=

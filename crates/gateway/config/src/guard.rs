@@ -1,7 +1,7 @@
 //! What the guard of the host has to know of a file.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::Direction;
 use forebay_ipsec::Action;
@@ -22,7 +22,7 @@ impl Config {
         };
         let name = own.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '_' });
         let port = |outside: &super::Outside| match &outside.link {
-            OutsideLink::Udp(udp) => Some(udp.listen.port()),
+            OutsideLink::Udp(udp) => udp.listen.first().map(SocketAddr::port),
             OutsideLink::Raw(_) | OutsideLink::Xdp { .. } => None,
         };
         Host {

@@ -21,6 +21,7 @@ pub mod schema;
 mod workers;
 
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use forebay_diagnostics::{Findings, Located, Place, Problem};
@@ -356,13 +357,38 @@ fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
     // What goes into another SA is not on the wire, and what goes around it is looked at itself.
     for entry in config.sas.entries.iter().filter(|entry| entry.outer.is_none()) {
         let wanted = (entry.config.protocol, entry.config.encapsulation);
-        let carries = |link: &Outside| match (&link.link, wanted) {
+        let carries = |link: &&Outside| match (&link.link, wanted) {
             (OutsideLink::Xdp { .. }, _) => true,
             (OutsideLink::Udp(_), (_, encapsulation)) => encapsulation == Encapsulation::Udp,
             (OutsideLink::Raw(_), (_, Encapsulation::Udp)) => false,
             (OutsideLink::Raw(raw), (protocol, _)) => raw.protocols.contains(&protocol),
         };
-        if !config.outside.iter().any(carries) {
+        let local = entry.config.local;
+        let is_at = |at: IpAddr| at == local || at.is_unspecified() && at.is_ipv4() == local.is_ipv4();
+        let reaches = |link: &Outside| match &link.link {
+            OutsideLink::Xdp { .. } => true,
+            OutsideLink::Udp(udp) => udp.listen.iter().any(|at| is_at(at.ip())),
+            OutsideLink::Raw(raw) => raw.addresses.iter().any(|at| is_at(*at)),
+        };
+        let links: Vec<_> = config.outside.iter().filter(carries).collect();
+        if let ([first, ..], false) = (&links[..], links.iter().any(|link| reaches(link))) {
+            let version = if local.is_ipv4() { "IPv4" } else { "IPv6" };
+            let message = format!(
+                "SA `{}` has packets of {local}, which no link does ({version})",
+                mask::shown(&entry.config.name)
+            );
+            let (key, all) = match (&first.link, local.is_ipv4()) {
+                (OutsideLink::Udp(_), true) => ("listen", "\"0.0.0.0:4500\""),
+                (OutsideLink::Udp(_), false) => ("listen", "\"[::]:4500\""),
+                (_, true) => ("addresses", "[\"0.0.0.0\"]"),
+                (_, false) => ("addresses", "[\"::\"]"),
+            };
+            let help = format!(
+                "remove `{key}` of the link, so that it has all addresses, or add a link with {key} = {all}"
+            );
+            context.advise(message, &help, &place_of_sa(config, text, entry));
+        }
+        if links.is_empty() {
             let what = match wanted {
                 (Protocol::Ah, _) => "AH",
                 (_, Encapsulation::Udp) => "ESP in UDP",

@@ -143,8 +143,8 @@ pub enum OutsideLink {
 /// ESP in UDP (RFC 3948).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Udp {
-    /// This side's address and port; the unspecified address for all.
-    pub listen: SocketAddr,
+    /// This side's addresses and ports, at most one of each IP version; the unspecified address for all of one.
+    pub listen: Vec<SocketAddr>,
     /// Whether trains are sent as one (`UDP_SEGMENT`).
     pub gso: bool,
     /// Whether trains are received as one (`UDP_GRO`).
@@ -374,8 +374,15 @@ pub(super) fn outside(top: &Table, context: &Context<'_>) -> Option<Vec<Outside>
     links.into_iter().collect()
 }
 
+/// The port of ESP in UDP (RFC 3948).
+const UDP_PORT: u16 = 4500;
+
 fn udp(section: &Reader<'_>) -> Option<Udp> {
-    let listen = section.socket("listen");
+    let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    let listen = match section.has("listen") {
+        true => section.socket("listen").map(|one| vec![one]),
+        false => Some(all.map(|any| SocketAddr::new(any, UDP_PORT)).to_vec()),
+    };
     let (gso, gro) = (section.flag("gso"), section.flag("gro"));
     let keepalive = section.time("keepalive");
     let beside_ike = section.flag("beside_ike");
@@ -383,10 +390,11 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
     let queues = section.count("queues");
     let buffer = section.count("buffer");
     let mark = section.whole("mark").map(|mark| mark as u32);
-    if listen.is_some_and(|listen| listen.port() == 0) {
+    let at = |matches: &dyn Fn(&SocketAddr) -> bool| listen.iter().flatten().any(matches);
+    if at(&|listen| listen.port() == 0) {
         section.conflict("listen", "port 0 cannot be used", "4500 is the port of ESP in UDP (RFC 3948)");
     }
-    if ike_forward.is_some() && ike_forward == listen {
+    if ike_forward.is_some_and(|daemon| at(&|listen| *listen == daemon)) {
         section.conflict(
             "ike_forward",
             "IKE messages would be forwarded to this same port",

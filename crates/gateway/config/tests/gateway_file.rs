@@ -83,7 +83,7 @@ fn what_is_given_means_what_it_says() {
         config.inside.answer.v4.is_some() && config.inside.answer.v6.is_some() && config.routes().is_empty()
     );
     let OutsideLink::Udp(udp) = &config.outside[1].link else { panic!("UDP") };
-    assert_eq!(udp.listen, "[::]:4501".parse::<SocketAddr>().unwrap());
+    assert_eq!(udp.listen, ["[::]:4501".parse::<SocketAddr>().unwrap()]);
     assert_eq!((udp.keepalive, udp.buffer, udp.mark), (None, 1 << 20, Some(16)));
     assert_eq!(config.outside[1].name, "udp-2");
     let names: Vec<_> = config.processors.iter().map(|one| one.name.as_str()).collect();
@@ -242,6 +242,20 @@ fn what_cannot_work_is_a_warning() {
     let udp = with_sa("").replace("raw", "udp");
     assert!(warnings(&udp)[0].contains("no link carries ESP without UDP encapsulation, which SA `east`"));
     assert!(warnings(&with_sa("encapsulation = \"udp\""))[0].contains("no link carries ESP in UDP"));
+    // Of both IP versions where nothing is said; a link elsewhere does not reach the SA's address.
+    let other = |more: &str, address: &str, sa: &str| {
+        let sa = with_sa(sa).replace("raw\"", &more.replace("; ", "\n")).replace("192.0.2.", address);
+        warnings(&sa).into_iter().filter(|one| one.contains("which no link does")).collect::<Vec<_>>()
+    };
+    const IN_UDP: &str = "encapsulation = \"udp\"";
+    for address in ["192.0.2.", "2001:db8::"] {
+        assert!(other("udp\"", address, IN_UDP).is_empty(), "{address}");
+        assert!(other("raw\"", address, "").is_empty(), "{address}");
+    }
+    let found = other("udp\"; listen = \"0.0.0.0:4500\"", "2001:db8::", IN_UDP);
+    assert_eq!(found, ["SA `east` has packets of 2001:db8::1, which no link does (IPv6)"]);
+    assert_eq!(other("udp\"; listen = \"192.0.2.7:4500\"", "192.0.2.", IN_UDP).len(), 1);
+    assert_eq!(other("raw\"; addresses = [\"::\"]", "192.0.2.", "").len(), 1);
     // Of three nested SAs only the outermost is on the wire.
     let nest = [
         sa("inner", 1, "outer = \"middle\""),

@@ -3,6 +3,7 @@
 mod addresses;
 mod caretaker;
 mod export;
+mod family;
 mod guard;
 mod host;
 mod ike_forward;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -139,7 +139,7 @@ impl Host for SimHost {
         Ok(self.open(workers, |links, link| links.inside = Some(link)))
     }
 
-    fn udp(&self, _name: &str, _udp: &Udp, workers: usize, _clock: Clock) -> Result<Queues, StartError> {
+    fn udp(&self, _: &str, _: &Udp, _: SocketAddr, workers: usize, _: Clock) -> Result<Queues, StartError> {
         Ok(self.open(workers, |links, link| links.udp = Some(link)))
     }
 

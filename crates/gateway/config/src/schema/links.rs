@@ -181,8 +181,8 @@ pub const OUTSIDE_UDP: &[Key] = &[
     key(
         "listen",
         Either("an address with a port", &[Text]),
-        Is("\"0.0.0.0:4500\""),
-        "local address and port of the socket; `[::]:4500` receives IPv6 only",
+        Means("all addresses of both IP versions, port 4500"),
+        "local address and port of the socket, for peers of its IP version: `0.0.0.0:4500` is all of IPv4, `[::]:4500` all of IPv6",
         "\"192.0.2.1:4500\"",
     ),
     key("gso", Flag, Is("true"), "sends batches with UDP GSO (UDP_SEGMENT)", "false"),

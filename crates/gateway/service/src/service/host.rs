@@ -1,7 +1,7 @@
 //! What a gateway needs of the machine that it runs on; a simulation is another such machine.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use forebay_engine::Clock;
@@ -86,11 +86,18 @@ pub trait Host: Send + Sync {
     /// If it cannot be created or set up.
     fn tun(&self, tun: &Tun, workers: usize) -> Result<Queues, StartError>;
 
-    /// Opens the sockets of a link of ESP in UDP, which is called `name`.
+    /// Opens the sockets at one address of a link of ESP in UDP, which is called `name`.
     ///
     /// # Errors
     /// If they cannot be opened.
-    fn udp(&self, name: &str, udp: &Udp, workers: usize, clock: Clock) -> Result<Queues, StartError>;
+    fn udp(
+        &self,
+        name: &str,
+        udp: &Udp,
+        local: SocketAddr,
+        workers: usize,
+        clock: Clock,
+    ) -> Result<Queues, StartError>;
 
     /// Opens raw sockets for one protocol at one address of a link, which is called `name`.
     ///

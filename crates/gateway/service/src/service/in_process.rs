@@ -1,7 +1,7 @@
 //! A gateway inside another program, which is the protected network itself.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 
@@ -80,10 +80,17 @@ impl Host for InProcess {
         queue(&tun.name, &self.inside, workers)
     }
 
-    fn udp(&self, name: &str, udp: &Udp, workers: usize, clock: Clock) -> Result<Queues, StartError> {
+    fn udp(
+        &self,
+        name: &str,
+        udp: &Udp,
+        local: SocketAddr,
+        workers: usize,
+        clock: Clock,
+    ) -> Result<Queues, StartError> {
         match &self.outside {
             Some(outside) => queue(name, outside, workers),
-            None => Machine.udp(name, udp, workers, clock),
+            None => Machine.udp(name, udp, local, workers, clock),
         }
     }
 

@@ -1,12 +1,15 @@
 //! The links of a file, opened: a port of each for every worker.
 
+use std::net::IpAddr;
+
 use forebay_engine::Clock;
 use forebay_ipsec::Protocol;
 use forebay_links::interface::Interface;
 use forebay_time::Duration;
 use forebay_wire::protocol;
 
-use super::host::{CardSide, Host};
+use super::family::{is_absent, warn_of_absent};
+use super::host::{CardSide, Host, Queues};
 use super::start_error::{StartError, lacking};
 use forebay_config::{Config, InsideLink, MssClamp, OutsideLink};
 use forebay_worker::Outside;
@@ -44,17 +47,21 @@ pub(super) fn outside(
         match &one.link {
             OutsideLink::Udp(udp) => {
                 keepalive = keepalive.or(udp.keepalive);
-                let opened = host.udp(&one.name, udp, workers, clock)?;
-                for (links, link) in links.iter_mut().zip(opened) {
-                    let port = Port::new(&one.name, link, QUEUE);
-                    let local = Some(udp.listen.ip());
-                    links.push(Outside { port, protocols: vec![protocol::UDP], local });
+                for (place, &local) in udp.listen.iter().enumerate() {
+                    let opened = host.udp(&one.name, udp, local, workers, clock);
+                    let Some(opened) = unless_absent(opened, local.ip(), &one.name)? else { continue };
+                    let name = if place == 0 { one.name.clone() } else { format!("{}-ipv6", one.name) };
+                    for (links, link) in links.iter_mut().zip(opened) {
+                        let port = Port::new(&name, link, QUEUE);
+                        links.push(Outside { port, protocols: vec![protocol::UDP], local: Some(local.ip()) });
+                    }
                 }
             }
             OutsideLink::Raw(raw) => {
                 for &local in &raw.addresses {
                     for &what in &raw.protocols {
-                        let opened = host.raw(&one.name, raw, local, what, workers)?;
+                        let opened = host.raw(&one.name, raw, local, what, workers);
+                        let Some(opened) = unless_absent(opened, local, &one.name)? else { continue };
                         for (links, link) in links.iter_mut().zip(opened) {
                             let name = format!("{}-{}", one.name, number(what));
                             let port = Port::new(&name, link, QUEUE);
@@ -73,7 +80,26 @@ pub(super) fn outside(
             }
         }
     }
+    if links.iter().any(Vec::is_empty) {
+        return Err(lacking("no link to peers can be opened on this host: see the warnings"));
+    }
     Ok((links, keepalive))
+}
+
+/// What was opened at an address, or nothing where that is all addresses of an IP version that this host does not have: the
+/// links of the other one work.
+fn unless_absent(
+    opened: Result<Queues, StartError>,
+    local: IpAddr,
+    name: &str,
+) -> Result<Option<Queues>, StartError> {
+    match opened {
+        Err(StartError::Link { error, .. }) if local.is_unspecified() && is_absent(&error, local) => {
+            warn_of_absent(local, &format!("link {name}: peers with such addresses are not reached"));
+            Ok(None)
+        }
+        opened => opened.map(Some),
+    }
 }
 
 /// The number of an IPsec protocol in IP headers.

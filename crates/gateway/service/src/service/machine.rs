@@ -1,7 +1,7 @@
 //! The machine that this process runs on: its links, sockets and interfaces, opened.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use forebay_engine::Clock;
@@ -16,6 +16,7 @@ use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_wire::Family;
 use ipnet::IpNet;
 
+use super::family::{is_absent, warn_of_absent};
 use super::host::{self, CardSide, Firewall, Host, Queues};
 use super::ike_forward::IkeForward;
 use super::routes::{self, Routing};
@@ -36,8 +37,13 @@ impl Host for Machine {
         let failed = |what: &str| link_error(format!("interface {name}: {what}"));
         interface.set_mtu(tun.mtu.into()).map_err(failed("cannot set the MTU"))?;
         for address in &tun.addresses {
-            let added = interface.add_address(address.addr(), address.prefix_len());
-            added.map_err(failed(&format!("cannot add the address {address}")))?;
+            match interface.add_address(address.addr(), address.prefix_len()) {
+                Err(error) if is_absent(&error, address.addr()) => {
+                    let follows = format!("interface {name} does not get the address {address}");
+                    warn_of_absent(address.addr(), &follows);
+                }
+                added => added.map_err(failed(&format!("cannot add the address {address}")))?,
+            }
         }
         interface.set_queue_len(tun.queue_length).map_err(failed("cannot set the queue length"))?;
         interface.set_up(true).map_err(failed("cannot bring the interface up"))?;
@@ -50,8 +56,14 @@ impl Host for Machine {
         Ok(boxed(queues))
     }
 
-    fn udp(&self, name: &str, udp: &config::Udp, workers: usize, clock: Clock) -> Result<Queues, StartError> {
-        let local = udp.listen;
+    fn udp(
+        &self,
+        name: &str,
+        udp: &config::Udp,
+        local: SocketAddr,
+        workers: usize,
+        clock: Clock,
+    ) -> Result<Queues, StartError> {
         let options =
             UdpOptions { local, workers, buffer: udp.buffer, offloads: udp.gso && udp.gro, mark: udp.mark };
         udp_links(udp, options, clock).map_err(link_error(format!("{name}: UDP {local}")))

@@ -16,6 +16,8 @@ use ipnet::IpNet;
 
 use forebay_config::{Blackhole, Config, InsideLink};
 
+use super::family::{is_absent, warn_of_absent};
+
 /// The metric of blackholes: behind every other route.
 const METRIC: u32 = 4_278_198_272;
 /// `ENODEV`.
@@ -118,6 +120,8 @@ impl Routing for Kernel {
         for one in &self.addresses {
             match self.with(|interface| interface.keep_address(one.addr(), one.prefix_len())) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // It is given the address when it can have one.
+                Err(error) if is_absent(&error, one.addr()) => {}
                 kept => (restored, ()) = (restored + 1, kept?),
             }
         }
@@ -163,6 +167,8 @@ struct Table {
     looked_at: usize,
     /// What was wrong at the last look, so that it is said once.
     trouble: Option<String>,
+    /// That this host lacks an IP version was said.
+    said_absent: bool,
 }
 
 impl RouteTable {
@@ -232,8 +238,12 @@ impl RouteTable {
         let (networks, discarded) = (BTreeSet::from_iter(networks), BTreeSet::from_iter(discarded));
         let table = &mut *self.lock();
         let Some(routing) = &table.routing else { return Ok(()) };
-        let mut refused = None;
+        let (mut refused, mut absent) = (None, None);
         let mut note = |network: IpNet, made: io::Result<()>| {
+            if made.as_ref().is_err_and(|error| is_absent(error, network.addr())) {
+                absent.get_or_insert(network);
+                return;
+            }
             // That it is routed there already is no error.
             if let Err(error) = made
                 && error.kind() != io::ErrorKind::AlreadyExists
@@ -251,6 +261,9 @@ impl RouteTable {
         }
         for &network in networks.iter().filter(|network| again || !table.networks.contains(network)) {
             note(network, routing.add_route(network));
+        }
+        if let Some(network) = absent.filter(|_| !std::mem::replace(&mut table.said_absent, true)) {
+            warn_of_absent(network.addr(), &format!("no routes to {network} and other networks of it"));
         }
         for &network in table.networks.difference(&networks) {
             // Another process may have removed the route.
@@ -301,6 +314,7 @@ impl Table {
             match kept {
                 Ok(()) => restored += 1,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if is_absent(&error, network.addr()) => {}
                 Err(error) => drop(trouble.get_or_insert_with(|| format!("{network}: {error}"))),
             }
         }
