@@ -133,6 +133,11 @@ def main():
     too_big(4, OWN[4][0])
     print("icmp: settings of the interface are looked after, and it makes no route to the protected network", flush=True)
 
+    # `answer` alone is enough.
+    restart("a", tun(0, addresses=False) + f'answer = ["{OWN[4][0]}", "{OWN[6][0]}"]\n')
+    for family in (4, 6):
+        too_big(family, OWN[family][0])
+
     restart("a", tun(0, addresses=False))
     for family in (4, 6):
         too_big(family, HOSTS[family][1])
@@ -140,6 +145,7 @@ def main():
 
     # Without addresses there gateway B's kernel answers from that of its link to A, which no selector knows: the packet that it
     # quotes is the SA's.
+    restart("a", tun(0))
     restart("b", tun(1, addresses=False))
     hops(4, second="192.0.2.2")
     print("icmp: a hop with an address that no selector knows", flush=True)

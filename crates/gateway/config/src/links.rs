@@ -197,7 +197,20 @@ pub(super) fn inside(top: &Table, context: &Context<'_>) -> Option<Inside> {
         InsideLink::Xdp { .. } => vec![],
     };
     let answer = if section.has("answer") { answer? } else { first_of(&own) };
+    let link = match link {
+        InsideLink::Tun(tun) => InsideLink::Tun(with_answer(tun, answer)),
+        card => card,
+    };
     Some(Inside { link, answer, mss_clamp: mss_clamp? })
+}
+
+/// An interface without IPv4 address has that of the ICMP errors: where `rp_filter` is on, Linux drops what comes in by one without
+/// any, unless its source is routed there.
+fn with_answer(mut tun: Tun, answer: Addresses) -> Tun {
+    if let (Some(own), false) = (answer.v4, tun.addresses.iter().any(|one| one.addr().is_ipv4())) {
+        tun.addresses.push(IpNet::from(IpAddr::V4(own)));
+    }
+    tun
 }
 
 /// The addresses that answers come from, one of each version.

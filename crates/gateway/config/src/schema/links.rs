@@ -24,7 +24,7 @@ pub const INSIDE: Part = once(
             Either("addresses", TEXTS),
             Means("the first of each IP version in `addresses`"),
             "source addresses of the gateway's ICMP errors, at most one for each IP version; without one, an ICMP error of that version \
-             comes from the destination of the packet that it is about",
+             comes from the destination of the packet that it is about; a TUN interface without IPv4 address gets this one",
             "[\"10.9.0.1\"]",
         ),
         key(
