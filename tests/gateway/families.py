@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from icmp import ping, tun
-from lab import FOREBAY, LAB, ask, inside, kill, log, start, wait_until
+from lab import FOREBAY, LAB, Wire, ask, inside, kill, log, start, wait_until
 from xdp import end, network, sa
 
 
@@ -69,6 +69,20 @@ def main():
     names = [link["name"] for link in ask("a", "status")["links"]]
     assert "udp-1" in names and "udp-1-ipv6" in names, names
     print("families: two gateways by the default link over IPv6", flush=True)
+
+    # What an SA says of its outer header is on the wire.
+    labels = config("a", 6).replace('direction = "out"', 'direction = "out"\nttl = 33\nflow_label = 0x12345')
+    restart("a", labels)
+    wire = Wire()
+    pings(4)
+    sent = [packet for kind, left, packet in wire.end() if kind == 0x86DD and left and packet[6] == 17]
+    assert sent and all(packet[7] == 33 and int.from_bytes(packet[:4], "big") & 0xFFFFF == 0x12345 for packet in sent), sent[:1]
+    restart("a", config("a", 6))
+    wire = Wire()
+    pings(4)
+    sent = [packet for kind, left, packet in wire.end() if kind == 0x86DD and left and packet[6] == 17]
+    assert sent and all(packet[7] == 64 and int.from_bytes(packet[:4], "big") & 0xFFFFF == 0 for packet in sent), sent[:1]
+    print("families: TTL and flow label of an SA over UDP", flush=True)
 
     # Without IPv6 on new interfaces only the TUN interface lacks it.
     disable("gw-a", "default", 1)

@@ -11,8 +11,10 @@ pub struct Control {
     pub local: Option<IpAddr>,
     /// DSCP and ECN (`IP_TOS`, `IPV6_TCLASS`).
     pub traffic_class: Option<u8>,
-    /// Received: time to live or hop limit. Sent: not used.
+    /// Time to live or hop limit; sent: the socket's own if there is none.
     pub hop_limit: Option<u8>,
+    /// Sent: the flow label of IPv6. Received: not used.
+    pub flow_label: Option<u32>,
     /// Length of each part but the last, if the bytes are several datagrams in one (`UDP_GRO`,
     /// `UDP_SEGMENT`).
     pub segment: Option<u16>,
@@ -20,14 +22,17 @@ pub struct Control {
     pub network: Option<u16>,
 }
 
+/// linux/in6.h.
+const IPV6_FLOWINFO: libc::c_int = 11;
+
 /// A header of a control message: length as a `size_t`, level, type.
 const HEADER: usize = size_of::<libc::cmsghdr>();
 /// What headers and data are aligned to.
 const ALIGN: usize = size_of::<usize>();
 
-/// Room for all that [`Control`] can hold: packet info of IPv6 (20 bytes), class, hop limit and segment
+/// Room for all that [`Control`] can hold: packet info of IPv6 (20 bytes), class, hop limit, flow label and segment
 /// length, each with its header.
-pub(crate) const ROOM: usize = (HEADER + 24) + 3 * (HEADER + ALIGN);
+pub(crate) const ROOM: usize = (HEADER + 24) + 4 * (HEADER + ALIGN);
 
 /// The bytes of control messages, aligned as their headers want.
 #[derive(Clone, Copy)]
@@ -62,6 +67,16 @@ impl Buffer {
                 true => self.put(at, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &class),
                 false => self.put(at, libc::IPPROTO_IP, libc::IP_TOS, &class),
             };
+        }
+        if let Some(hops) = control.hop_limit {
+            let hops = libc::c_int::from(hops).to_ne_bytes();
+            at = match v6 {
+                true => self.put(at, libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT, &hops),
+                false => self.put(at, libc::IPPROTO_IP, libc::IP_TTL, &hops),
+            };
+        }
+        if let Some(label) = control.flow_label.filter(|_| v6) {
+            at = self.put(at, libc::IPPROTO_IPV6, IPV6_FLOWINFO, &label.to_be_bytes());
         }
         if let Some(segment) = control.segment {
             at = self.put(at, libc::SOL_UDP, libc::UDP_SEGMENT, &segment.to_ne_bytes());
@@ -140,12 +155,14 @@ mod tests {
         let control = Control {
             local: Some("2001:db8::7".parse().unwrap()),
             traffic_class: Some(0xb9),
-            hop_limit: None,
+            hop_limit: Some(17),
+            flow_label: Some(0x1_2345),
             segment: Some(1400),
             network: None,
         };
         let len = buffer.write(&control, true);
-        assert_eq!(len, 40 + 24 + 24);
+        assert_eq!(len, 40 + 24 + 24 + 24 + 24);
+        let control = Control { flow_label: None, ..control };
         // UDP_SEGMENT is another option than UDP_GRO.
         assert_eq!(buffer.read(len), Control { segment: None, ..control });
     }

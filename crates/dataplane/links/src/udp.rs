@@ -59,6 +59,11 @@ impl UdpOptions {
     }
 }
 
+/// TTL or hop limit of the socket: datagrams with this one, as most SAs have, need no control message for it.
+const HOPS: u8 = 64;
+/// linux/in6.h.
+const IPV6_AUTOFLOWLABEL: i32 = 70;
+
 /// The worker that gets ESP packets with `spi`, if there are `workers`.
 pub fn steer(spi: u32, workers: usize) -> usize {
     spi as usize % workers.max(1)
@@ -149,8 +154,12 @@ impl UdpLink {
         if v6 {
             sockopt::set_ipv6_v6only(&socket, true)?;
             sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?;
+            sockopt::set_ipv6_unicast_hops(&socket, Some(HOPS))?;
+            // Kernels before 4.x make no labels of their own.
+            let _ = option::set(socket.as_fd(), socket::IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
         } else {
             sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
+            sockopt::set_ip_ttl(&socket, HOPS.into())?;
         }
         if options.workers > 1 {
             sockopt::set_socket_reuseport(&socket, true)?;
@@ -269,7 +278,8 @@ impl UdpLink {
             let control = Control {
                 local: Some(first.source.ip()),
                 traffic_class: Some(first.class),
-                hop_limit: None,
+                hop_limit: (first.hops != HOPS).then_some(first.hops),
+                flow_label: (first.flow_label != 0).then_some(first.flow_label),
                 segment: (at - start > 1).then_some(first.payload.len() as u16),
                 network: None,
             };

@@ -320,3 +320,25 @@ fn fragments_of_larger_packets_go_too() {
         assert_eq!(received.len(), 3, "to {to}");
     }
 }
+
+/// TTL and hop limit of an SA are those of its packets, in trains of one flow too.
+#[test]
+fn packets_have_the_hops_that_they_say() {
+    let Some([a, b]) = cable(1500) else { return };
+    for (from, to) in [("10.8.0.1:4700", "10.8.0.2:4701"), ("[fd08::1]:4700", "[fd08::2]:4701")] {
+        let (from, to): (SocketAddr, SocketAddr) = (from.parse().unwrap(), to.parse().unwrap());
+        let (mut x, mut y) = (one(&a, &from.to_string()), one(&b, &to.to_string()));
+        let at = if from.is_ipv4() { 8 } else { 7 };
+        let hops = [64, 64, 7, 7, 7, 255, 64, 1];
+        let burst = hops.iter().map(|&hops| {
+            let mut packet = packet(from, to, 0, true, &payload(1, 500));
+            packet[at] = hops;
+            packet
+        });
+        let burst: Vec<Vec<u8>> = burst.collect();
+        let slices: Vec<&[u8]> = burst.iter().map(Vec::as_slice).collect();
+        assert_eq!(x.send(&slices).taken, burst.len());
+        let received: Vec<u8> = take(&mut y, burst.len(), 7).iter().map(|packet| packet[at]).collect();
+        assert_eq!(received, hops, "from {from}");
+    }
+}

@@ -11,6 +11,10 @@ pub(super) struct Datagram<'a> {
     pub(super) to: SocketAddr,
     /// DSCP and ECN.
     pub(super) class: u8,
+    /// TTL or hop limit.
+    pub(super) hops: u8,
+    /// Of IPv6.
+    pub(super) flow_label: u32,
     /// Always, over IPv6.
     pub(super) dont_fragment: bool,
     pub(super) payload: &'a [u8],
@@ -27,33 +31,31 @@ impl<'a> Datagram<'a> {
                 let fits = ip.protocol() == protocol::UDP && !ip.is_fragment();
                 let rest = fits.then(|| &ip.bytes()[ipv4::MIN_HEADER..])?;
                 let (source, to) = (ip.source().into(), ip.destination().into());
-                Datagram::new(packet, source, to, ip.tos(), ip.dont_fragment(), rest)
+                let datagram = Datagram::new(packet, source, to, rest)?;
+                let (class, dont_fragment) = (ip.tos(), ip.dont_fragment());
+                Some(Datagram { class, hops: ip.ttl(), dont_fragment, ..datagram })
             }
             first if first >> 4 == 6 => {
                 let ip = Ipv6::parse(packet).ok()?;
                 let rest = (ip.next_header() == protocol::UDP).then(|| &ip.bytes()[ipv6::HEADER..])?;
                 let (source, to) = (ip.source().into(), ip.destination().into());
-                Datagram::new(packet, source, to, ip.traffic_class(), true, rest)
+                let (class, hops, flow_label) = (ip.traffic_class(), ip.hop_limit(), ip.flow_label());
+                Some(Datagram { class, hops, flow_label, ..Datagram::new(packet, source, to, rest)? })
             }
             _ => None,
         }
     }
 
     #[inline]
-    fn new(
-        packet: &'a [u8],
-        source: IpAddr,
-        to: IpAddr,
-        class: u8,
-        dont_fragment: bool,
-        rest: &'a [u8],
-    ) -> Option<Datagram<'a>> {
+    fn new(packet: &'a [u8], source: IpAddr, to: IpAddr, rest: &'a [u8]) -> Option<Datagram<'a>> {
         let udp = Udp::parse(rest).ok()?;
         Some(Datagram {
             source: SocketAddr::new(source, udp.source_port()),
             to: SocketAddr::new(to, udp.destination_port()),
-            class,
-            dont_fragment,
+            class: 0,
+            hops: 0,
+            flow_label: 0,
+            dont_fragment: true,
             payload: udp.payload(),
             packet,
         })
@@ -67,8 +69,8 @@ impl<'a> Datagram<'a> {
             _ => return self.follower_v6(packet),
         };
         let fields = |p: &[u8; 24]| {
-            // Version and class; flags and fragment offset; protocol.
-            (p[0], p[1], p[6], p[7], p[9])
+            // Version and class; flags and fragment offset; TTL and protocol.
+            (p[0], p[1], p[6], p[7], p[8], p[9])
         };
         let total = usize::from(u16::from_be_bytes([same[2], same[3]]));
         let agrees = fields(this) == fields(same) && this[12..] == same[12..];
@@ -79,8 +81,8 @@ impl<'a> Datagram<'a> {
     fn follower_v6<'b>(&self, packet: &'b [u8]) -> Option<&'b [u8]> {
         let (this, same) = (self.packet.first_chunk::<44>()?, packet.first_chunk::<44>()?);
         let total = ipv6::HEADER + usize::from(u16::from_be_bytes([same[4], same[5]]));
-        // Version, class and flow label; next header; addresses and ports.
-        let agrees = this[..4] == same[..4] && this[6] == same[6] && this[8..] == same[8..];
+        // Version, class and flow label; next header, hop limit, addresses and ports.
+        let agrees = this[..4] == same[..4] && this[6..] == same[6..];
         agrees.then(|| payload(packet, ipv6::HEADER, total))?
     }
 }
