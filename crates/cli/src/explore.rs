@@ -75,6 +75,8 @@ fn with_bar<T>(total: usize, work: impl FnOnce(&mut dyn FnMut(usize) -> ControlF
 }
 
 fn run(args: &RunArgs) -> miette::Result<Answer> {
+    let written = args.out.iter().flat_map(|dir| results::files(dir)).chain(args.packets.clone());
+    forebay_terminal::refuse_inputs(written, forebay_scenario::files_named(&args.config, &args.sets))?;
     let setup = Setup::load(&args.config, &args.sets)?;
     let mut got = None;
     let ran = with_bar(1, |look| {

@@ -1,19 +1,20 @@
 //! `forebay import`: other systems' SAs and policies into a gateway's file.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::{DirBuilder, File};
+use std::io::{Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use forebay_config as config;
 use forebay_import::{self as import, Imported, Remark, Written};
+use forebay_links::output::Output;
 use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use forebay_terminal::Answer;
+use forebay_terminal::{Answer, refuse_inputs};
 
 /// Longest text that is read, in bytes.
 const MAX_LEN: u64 = 64 << 20;
@@ -88,15 +89,19 @@ struct Entry {
 impl ImportCommand {
     /// Runs the command.
     pub fn run(&self) -> miette::Result<Answer> {
+        let (ImportCommand::Xfrm { file, output, .. } | ImportCommand::Secgw { file, output }) = self;
+        refuse_inputs(&output.output, [file])?;
         match self {
             ImportCommand::Xfrm { file, local, output } => finish(
                 &import::xfrm::read(&read(file)?, local),
                 &format!("ip xfrm ({})", file.display()),
+                file,
                 output,
             ),
             ImportCommand::Secgw { file, output } => finish(
                 &import::secgw::read(&read(file)?),
                 &format!("ipsec-secgw ({})", file.display()),
+                file,
                 output,
             ),
         }
@@ -118,7 +123,7 @@ fn read(path: &Path) -> miette::Result<Zeroizing<String>> {
     Ok(text)
 }
 
-fn finish(imported: &Imported, origin: &str, args: &OutputArgs) -> miette::Result<Answer> {
+fn finish(imported: &Imported, origin: &str, from: &Path, args: &OutputArgs) -> miette::Result<Answer> {
     for Remark { line, text, reason, lost } in &imported.remarks {
         eprintln!("{} line {line}: {text}\n    {reason}", if *lost { "not imported:" } else { "note:" });
     }
@@ -138,17 +143,18 @@ fn finish(imported: &Imported, origin: &str, args: &OutputArgs) -> miette::Resul
         true => whole,
         false => import::write(imported, origin, Some(&format!("{}/", args.keys.trim_end_matches('/')))),
     };
-    let files = store(&written, args)?;
+    let files = store(&written, from, args)?;
     report(imported, files, args)?;
     let lost = imported.remarks.iter().any(|remark| remark.lost);
     Ok(if lost { Answer::No } else { Answer::Yes })
 }
 
 /// Writes keys, then the file that names them; the names of all.
-fn store(written: &Written, args: &OutputArgs) -> miette::Result<Vec<String>> {
+fn store(written: &Written, from: &Path, args: &OutputArgs) -> miette::Result<Vec<String>> {
     let directory = args.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let mut files = Vec::new();
     let places: Vec<PathBuf> = written.keys.iter().map(|key| directory.join(&key.name)).collect();
+    refuse_inputs(places.iter().chain(&args.output), [from])?;
     if !args.force {
         let taken = places.iter().chain(&args.output).find(|path| path.exists());
         if let Some(path) = taken {
@@ -174,18 +180,14 @@ fn store(written: &Written, args: &OutputArgs) -> miette::Result<Vec<String>> {
     Ok(files)
 }
 
-/// A new file, in the place of one that is there: what was in that is never mixed with it, nor are its permissions.
+/// A whole file, in the place of one that is there, with `mode` whatever that one's was.
 fn create(path: &Path, mode: u32, parts: &[&[u8]]) -> miette::Result<()> {
-    let name = || format!("cannot write {}", path.display());
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(error).into_diagnostic().wrap_err_with(name);
-        }
-        _ => {}
-    }
-    let opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let mut file = opened.into_diagnostic().wrap_err_with(name)?;
-    parts.iter().try_for_each(|part| file.write_all(part)).into_diagnostic().wrap_err_with(name)
+    let write = || {
+        let mut output = Output::create_with_mode(path, mode)?;
+        parts.iter().try_for_each(|part| output.write_all(part))?;
+        output.finish()
+    };
+    write().into_diagnostic().wrap_err_with(|| format!("cannot write {}", path.display()))
 }
 
 fn report(imported: &Imported, files: Vec<String>, args: &OutputArgs) -> miette::Result<()> {

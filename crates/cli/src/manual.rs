@@ -58,7 +58,7 @@ pub fn completions(args: &CompletionsArgs, command: &Command) -> miette::Result<
 }
 
 fn write(path: &Path, text: &str) -> miette::Result<()> {
-    fs::write(path, text).into_diagnostic().wrap_err_with(|| path.display().to_string())
+    forebay_links::output::write(path, text).into_diagnostic().wrap_err_with(|| path.display().to_string())
 }
 
 /// The page of a command, and those of the commands below it.

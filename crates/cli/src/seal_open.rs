@@ -83,6 +83,8 @@ struct ProcessorLine {
 
 /// Runs the command.
 pub fn run(args: &SealOpenArgs, direction: Direction) -> miette::Result<Answer> {
+    let inputs = sas::files_named(&args.sas).into_iter().chain([args.input.clone()]);
+    forebay_terminal::refuse_inputs([&args.output].into_iter().chain(&args.icmp), inputs)?;
     let mut engines = build_engines(args, direction)?;
     // Both files are opened before a packet is touched: nothing is read for an output that cannot be.
     let mut writer = Writer::create(&args.output).map_err(capture_error)?;

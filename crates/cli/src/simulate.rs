@@ -150,6 +150,10 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     if !(0.0..=1.0).contains(&args.loss) {
         return Err(miette!("--loss {}: expected a ratio from 0 to 1", args.loss));
     }
+    if let Some(dir) = &args.out {
+        let named = forebay_scenario::files_named(&args.scenario, &args.sets);
+        forebay_terminal::refuse_inputs(results::files(dir), named)?;
+    }
     // A sweep may give what the file lacks.
     if args.is_sweep() {
         return sweep::run(args);

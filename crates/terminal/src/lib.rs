@@ -15,7 +15,10 @@ pub mod output;
 pub mod progress;
 
 pub use answer::{Answer, exit_code, exit_number};
+use std::path::Path;
+
 use forebay_links::capture::CaptureError;
+use forebay_links::output::keep_apart;
 use miette::miette;
 
 /// An error of a capture file with its hint.
@@ -24,4 +27,16 @@ pub fn capture_error(error: CaptureError) -> miette::Report {
         Some(hint) => miette!(help = hint, "{error}"),
         None => miette!("{error}"),
     }
+}
+
+/// Refuses outputs of a command that would take the place of one of its inputs, or of each other. Called before anything
+/// is read or written.
+///
+/// # Errors
+/// The first such pair, with a hint.
+pub fn refuse_inputs<I: AsRef<Path>, O: AsRef<Path>>(
+    outputs: impl IntoIterator<Item = O>,
+    inputs: impl IntoIterator<Item = I>,
+) -> miette::Result<()> {
+    keep_apart(inputs, outputs).map_err(|same| miette!(help = same.hint(), "{same}"))
 }

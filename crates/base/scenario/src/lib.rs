@@ -10,7 +10,7 @@ pub mod section;
 pub mod tree;
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_diagnostics::{FileErrors, Findings, Problem, Text};
 
@@ -69,6 +69,28 @@ pub fn model_of(text: &str, sets: &[String]) -> Option<String> {
     match &root.get("model")?.value {
         Value::Text(model) => Some(model.clone()),
         _ => None,
+    }
+}
+
+/// The scenario file at `path` and all files that it names, such as traces: whatever value is the path of a file that is
+/// there, relative to the scenario's folder. A command compares its outputs with them.
+pub fn files_named(path: &Path, sets: &[String]) -> Vec<PathBuf> {
+    let mut files = vec![path.to_owned()];
+    let Ok(text) = std::fs::read_to_string(path) else { return files };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut words = Vec::new();
+    texts(&Value::Table(tree_of(&text, sets, &mut Findings::default())), &mut words);
+    files.extend(words.iter().map(|word| folder.join(word)).filter(|named| named.is_file()));
+    files
+}
+
+/// All texts below a value.
+fn texts(value: &Value, words: &mut Vec<String>) {
+    match value {
+        Value::Text(word) => words.push(word.clone()),
+        Value::List(values) => values.iter().for_each(|node| texts(&node.value, words)),
+        Value::Table(table) => table.0.iter().for_each(|(.., node)| texts(&node.value, words)),
+        _ => {}
     }
 }
 

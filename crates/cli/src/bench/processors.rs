@@ -32,6 +32,7 @@ pub struct ProcessorsArgs {
 
 /// Runs the command.
 pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
+    forebay_terminal::refuse_inputs(args.save.iter().chain(&args.scenario), [] as [&Path; 0])?;
     let found = measure(&args.proposal).map_err(measured)?;
     for note in &found.notes {
         eprintln!("{note}");
@@ -52,7 +53,9 @@ pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
 }
 
 fn write(path: &Path, text: &str) -> miette::Result<()> {
-    std::fs::write(path, text).into_diagnostic().wrap_err_with(|| format!("cannot write {}", path.display()))
+    forebay_links::output::write(path, text)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("cannot write {}", path.display()))
 }
 
 fn print(costs: &Costs) {

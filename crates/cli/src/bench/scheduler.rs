@@ -11,6 +11,7 @@ use miette::{IntoDiagnostic, WrapErr};
 
 use crate::request::measured;
 use forebay_measure::scheduler::{Plan, Settings, keep, measure};
+use forebay_workbench::results;
 
 /// Arguments of `forebay bench scheduler`.
 #[derive(Args)]
@@ -80,6 +81,9 @@ impl SchedulerArgs {
 
 /// Runs the command.
 pub fn run(args: &SchedulerArgs) -> miette::Result<Answer> {
+    if let Some(dir) = &args.out {
+        forebay_terminal::refuse_inputs(results::files(dir), &args.size)?;
+    }
     let plan = Plan::new(&args.settings()).map_err(measured)?;
     if let Some(dir) = &args.out {
         let made = std::fs::create_dir_all(dir).into_diagnostic();

@@ -27,10 +27,11 @@ pub struct CompareArgs {
 
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> miette::Result<Answer> {
+    forebay_terminal::refuse_inputs(&args.page, args.runs.iter().map(|dir| dir.join("figures.json")))?;
     let points =
         args.runs.iter().map(|dir| load(dir)).collect::<Result<Vec<_>, _>>().map_err(request::report)?;
     if let Some(path) = &args.page {
-        std::fs::write(path, report::points("comparison", &points, &request::made()?))
+        forebay_links::output::write(path, report::points("comparison", &points, &request::made()?))
             .into_diagnostic()
             .wrap_err_with(|| format!("cannot write {}", path.display()))?;
     }

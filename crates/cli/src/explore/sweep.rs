@@ -6,6 +6,7 @@ use clap::Args;
 use forebay_embedded::report::{Point, best, marginal};
 use forebay_page::units;
 use forebay_workbench::explore::{Points, Sweep, document};
+use forebay_workbench::results;
 use forebay_workbench::results::explore::{Request, SweepFolder};
 
 use crate::request::{grid, made, report, threads};
@@ -41,6 +42,9 @@ pub struct SweepArgs {
 
 /// Runs the command.
 pub fn run(args: &SweepArgs) -> miette::Result<Answer> {
+    let written = args.out.iter().flat_map(|dir| results::files(dir));
+    let named = forebay_scenario::files_named(&args.config, &args.sets);
+    forebay_terminal::refuse_inputs(written, named.iter().chain(&args.points))?;
     let points = match &args.points {
         Some(path) => Points::load(path),
         None if args.one_at_a_time => Ok(Points::one_at_a_time(&grid(&args.sweeps)?)),

@@ -8,7 +8,6 @@ mod error;
 mod pcap;
 mod pcapng;
 mod reader;
-mod target;
 mod tick;
 mod window;
 mod writer;

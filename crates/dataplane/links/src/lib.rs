@@ -51,6 +51,7 @@ pub mod interface;
 #[cfg(target_os = "linux")]
 pub mod nftables;
 pub mod offload;
+pub mod output;
 #[cfg(target_os = "linux")]
 pub mod raw;
 #[cfg(target_os = "linux")]

@@ -170,6 +170,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
     };
     if let Some(config) = &parts {
         check_together(config, &top, text, &context);
+        check_written(config, name, &top, &context);
     }
     let Context { findings, notes, settings, .. } = context;
     let mut notes = notes.into_inner();
@@ -345,6 +346,30 @@ fn place_of_key(top: &Table, section: &str, key: &str) -> Option<Place> {
     match top.get(section).map(|node| &node.value) {
         Some(Value::Table(table)) => table.get(key).map(|node| node.place.clone()),
         _ => None,
+    }
+}
+
+/// Refuses what the gateway writes in the place of a file that it reads, such as keys.
+fn check_written(config: &Config, name: &str, top: &Table, context: &Context<'_>) {
+    let mut read = sas::files_named(Path::new(name));
+    if let KeySource::Static { sas: Some(path) } = &config.keys.source {
+        read.extend(sas::files_named(path));
+    }
+    let socket = match top.get("control").map(|node| &node.value) {
+        Some(Value::Table(table)) => table.get("socket"),
+        _ => None,
+    };
+    let written = [
+        ("esp_sa_export", config.esp_sa_export.as_deref(), top.get("esp_sa_export")),
+        ("socket", Some(config.control.socket.as_path()), socket),
+    ];
+    for (key, path, node) in written {
+        let Some((path, node)) = path.zip(node) else { continue };
+        if let Err(same) = forebay_links::output::keep_apart(&read, [path]) {
+            let message = format!("`{key}` names a file that the gateway reads: {same}");
+            let help = "give it a name that no other file has".to_owned();
+            context.findings.borrow_mut().add(Problem::Conflict { message, help }, node.place.clone());
+        }
     }
 }
 

@@ -149,6 +149,37 @@ fn read_secret(path: &Path, limit: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     Ok(bytes)
 }
 
+/// The file at `path`, of SAs or of a gateway, and all files that it names, such as key files: whatever value is the path
+/// of a file that is there, relative to the file's folder. A command compares its outputs with them.
+pub fn files_named(path: &Path) -> Vec<PathBuf> {
+    let mut files = vec![path.to_owned()];
+    let Ok(text) = read_text(path) else { return files };
+    let (document, _) = DeTable::parse_recoverable(&text);
+    let mut words = Vec::new();
+    texts_of_table(document.get_ref(), &mut words);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    files.extend(words.into_iter().map(|word| folder.join(word)).filter(|named| named.is_file()));
+    files
+}
+
+/// Keys of a gateway's file whose files are written, not read.
+const WRITTEN: [&str; 2] = ["esp_sa_export", "socket"];
+
+fn texts_of_table<'a>(table: &'a DeTable<'_>, words: &mut Vec<&'a str>) {
+    let read = table.iter().filter(|(key, _)| !WRITTEN.contains(&key.get_ref().as_ref()));
+    read.for_each(|(_, value)| texts(value.get_ref(), words));
+}
+
+/// All texts below a value.
+fn texts<'a>(value: &'a DeValue<'_>, words: &mut Vec<&'a str>) {
+    match value {
+        DeValue::String(word) => words.push(word),
+        DeValue::Array(values) => values.iter().for_each(|value| texts(value.get_ref(), words)),
+        DeValue::Table(table) => texts_of_table(table, words),
+        _ => {}
+    }
+}
+
 fn read(text: &str, name: &str, files: &KeyFiles) -> Result<SasFile, SasErrors> {
     let mut findings = Findings::beside(OtherKeys::NONE);
     let (document, errors) = DeTable::parse_recoverable(text);

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use forebay_crypto::Suite;
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{Clock, Engine, Limits, Order, Scheduling, Settings};
+use forebay_links::output::Output;
 use forebay_sas::{self as sas, esp_sa};
 use forebay_scheduler::Kind;
 use forebay_state::{IVS_PER_SA, IvStore};
@@ -88,10 +88,9 @@ pub fn write_sa_files(out: &Path, proposal: &str) -> miette::Result<SaFiles> {
 /// Writes a file that only its owner may read.
 fn write_secret(path: &Path, content: &[u8]) -> miette::Result<()> {
     let write = || -> std::io::Result<()> {
-        if path.exists() {
-            fs::remove_file(path)?;
-        }
-        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(content)
+        let mut output = Output::create_with_mode(path, 0o600)?;
+        output.write_all(content)?;
+        output.finish()
     };
     write().into_diagnostic().wrap_err_with(|| format!("cannot write {}", path.display()))
 }

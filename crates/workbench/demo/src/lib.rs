@@ -34,6 +34,10 @@ use forebay_processors::Backend;
 use forebay_processors::Costs;
 use forebay_terminal::{Answer, host, progress};
 
+/// What is written into the folder.
+const WRITTEN: [&str; 6] =
+    ["report.html", "figures.json", "sealed.pcapng", "esp_sa", "sas-a.toml", "sas-b.toml"];
+
 /// Arguments of `forebay demo`.
 #[derive(Args)]
 pub struct DemoArgs {
@@ -92,6 +96,8 @@ struct Shared {
 /// A wrong argument, a capture that cannot be read, or what keeps the gateways from running.
 pub fn run(args: &DemoArgs) -> miette::Result<Answer> {
     check(args)?;
+    let written = WRITTEN.map(|name| args.out.join(name));
+    forebay_terminal::refuse_inputs(written, args.capture.iter().chain(&args.costs))?;
     let comparison = args.gain.comparison()?;
     let capture = traffic::load(args.capture.as_deref())?;
     std::fs::create_dir_all(&args.out)
@@ -184,7 +190,7 @@ fn finish(args: &DemoArgs, figures: &DemoFigures) -> miette::Result<Answer> {
     let json = serde_json::to_string_pretty(figures).into_diagnostic()?;
     for (name, text) in [("report.html", report::render(figures)), ("figures.json", json.clone())] {
         let path = args.out.join(name);
-        std::fs::write(&path, text)
+        forebay_links::output::write(&path, text)
             .into_diagnostic()
             .wrap_err_with(|| format!("cannot write {}", path.display()))?;
     }

@@ -4,9 +4,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::check_record_length;
-use super::target::Target;
 use super::{CaptureError, CaptureErrorKind, Format, MAX_RECORD, Resolution, pcap, pcapng};
 use crate::LinkType;
+use crate::output::Output;
 
 /// Bytes gathered before they are given to the system.
 const BUFFER: usize = 256 * 1024;
@@ -18,7 +18,7 @@ const BUFFER: usize = 256 * 1024;
 /// output's name, and a writer that is dropped before leaves nothing behind. An output that is a
 /// device or a pipe is written to directly.
 pub struct Writer {
-    output: BufWriter<Target>,
+    output: BufWriter<Output>,
     path: PathBuf,
     format: Format,
     /// Link types declared so far: at most one in a pcap file, else by interface number.
@@ -37,7 +37,7 @@ impl Writer {
         if path.as_os_str() == "-" {
             return Err(CaptureError::new(path, 0, CaptureErrorKind::StandardOutput));
         }
-        let target = Target::open(path)
+        let target = Output::create(path)
             .map_err(|source| CaptureError::new(path, 0, CaptureErrorKind::Io { doing: "create", source }))?;
         let is_pcapng = path.extension().is_some_and(|word| word.eq_ignore_ascii_case("pcapng"));
         Ok(Writer {
@@ -93,7 +93,7 @@ impl Writer {
         }
         let Writer { output, path, written, .. } = self;
         let target = output.into_inner().map_err(io::IntoInnerError::into_error);
-        let finished = target.and_then(Target::finish);
+        let finished = target.and_then(Output::finish);
         finished.map_err(|source| {
             CaptureError::new(&path, written, CaptureErrorKind::Io { doing: "finish", source })
         })

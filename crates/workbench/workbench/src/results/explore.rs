@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_embedded::report::{self, Point};
 use forebay_embedded::{Figures, Setup};
+use forebay_links::output;
 use forebay_page::Made;
 use serde_json::Value;
 
@@ -51,15 +52,15 @@ pub fn keep(
 ) -> Result<(), Error> {
     let page = report::run(&request.name(), figures, made);
     let write = || -> io::Result<()> {
-        fs::create_dir_all(dir)?;
+        super::begin(dir, request.config)?;
         request.write_manifest(dir, made)?;
         write_json(&dir.join("figures.json"), &figures.document(setup))?;
         fs::copy(request.config, dir.join("config.toml"))?;
-        fs::write(dir.join("stacks.txt"), figures.folded())?;
+        output::write(dir.join("stacks.txt"), figures.folded())?;
         if !output.is_empty() {
-            fs::write(dir.join("output.bin"), output)?;
+            output::write(dir.join("output.bin"), output)?;
         }
-        fs::write(dir.join("report.html"), page)
+        output::write(dir.join("report.html"), page)
     };
     write().map_err(Error::writing(dir))
 }
@@ -103,7 +104,7 @@ impl<'a> SweepFolder<'a> {
         made: &Made,
     ) -> Result<SweepFolder<'a>, Error> {
         let create = || -> io::Result<SweepFolder<'a>> {
-            fs::create_dir_all(dir)?;
+            super::begin(dir, request.config)?;
             request.write_manifest(dir, made)?;
             fs::copy(request.config, dir.join("config.toml"))?;
             let points = BufWriter::new(File::create(dir.join("points.jsonl"))?);
@@ -142,7 +143,7 @@ impl<'a> SweepFolder<'a> {
     pub fn finish(self, points: &[Point], made: &Made) -> Result<(), Error> {
         let page = report::points(&self.request.name(), points, made);
         let table = self.columns.write(&self.dir.join("figures.parquet")).map_err(io::Error::other);
-        let written = table.and_then(|()| fs::write(self.dir.join("report.html"), page));
+        let written = table.and_then(|()| output::write(self.dir.join("report.html"), page));
         written.map_err(Error::writing(&self.dir))
     }
 }

@@ -1,9 +1,9 @@
 //! The folder of a simulated pipeline or inline card.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
+use forebay_links::output;
 use forebay_page::Made;
 use serde::Serialize;
 
@@ -31,9 +31,9 @@ pub fn keep(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let page = pages::pipeline(&name, outcomes, &ran.notes, &resolved, made);
     let write = || -> io::Result<()> {
-        fs::create_dir_all(dir)?;
-        fs::write(dir.join("report.html"), page)?;
-        fs::write(dir.join("scenario.toml"), format!("# All defaults filled in.\n{resolved}"))?;
+        super::begin(dir, path)?;
+        output::write(dir.join("report.html"), page)?;
+        output::write(dir.join("scenario.toml"), format!("# All defaults filled in.\n{resolved}"))?;
         write_json(&dir.join("figures.json"), document)?;
         write_json(&dir.join("manifest.json"), &manifest)
     };

@@ -1,9 +1,9 @@
 //! What a folder says of how it was made.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
+use forebay_links::output;
 use forebay_page::Made;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl Request<'_> {
 }
 
 pub(super) fn write_json(path: &Path, document: &impl Serialize) -> io::Result<()> {
-    fs::write(path, serde_json::to_string_pretty(document)? + "\n")
+    output::write(path, serde_json::to_string_pretty(document)? + "\n")
 }
 
 /// What scenario and settings a folder was made of, for the models that are not the host model.

@@ -1,9 +1,10 @@
 //! The folder of a run of the host model.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use forebay_links::output;
 use forebay_page::Made;
 use forebay_page::document::Block;
 use forebay_sim::{Columns, Document, Outcome, Scenario, Source};
@@ -57,13 +58,13 @@ pub fn keep(
     blocks: Vec<Block>,
 ) -> Result<(), Error> {
     let write = || -> io::Result<()> {
-        fs::create_dir_all(dir)?;
+        super::begin(dir, request.scenario)?;
         let page = pages::simulation(&request.name(), scenario, outcome, made, blocks);
-        fs::write(dir.join("report.html"), page)?;
+        output::write(dir.join("report.html"), page)?;
         let from = request.scenario.parent().filter(|from| !from.as_os_str().is_empty());
         let from = from.unwrap_or(Path::new(".")).display();
         let head = format!("# All defaults are filled in. Paths are relative to {from}");
-        fs::write(dir.join("scenario.toml"), format!("{head}\n{}", scenario.resolved_toml()))?;
+        output::write(dir.join("scenario.toml"), format!("{head}\n{}", scenario.resolved_toml()))?;
         write_json(&dir.join("figures.json"), &Document::new(scenario, outcome))?;
         let mut table = Runs::new(&[]);
         table.add(&[], outcome.seed, flat(&outcome.figures));

@@ -1,8 +1,8 @@
 //! The folder of a search for the highest rate.
 
-use std::fs;
 use std::path::Path;
 
+use forebay_links::output;
 use forebay_page::Made;
 use forebay_sim::{Bound, Highest, Scenario};
 
@@ -28,5 +28,5 @@ pub fn keep(
     let at = Scenario::load(request.scenario, &sets)?;
     run::keep(dir, request, &at, &found.outcome, kept, made, pages::search(found, bound))?;
     let document = search::summary(found, bound);
-    fs::write(dir.join("search.json"), format!("{document:#}\n")).map_err(Error::writing(dir))
+    output::write(dir.join("search.json"), format!("{document:#}\n")).map_err(Error::writing(dir))
 }

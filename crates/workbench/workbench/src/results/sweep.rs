@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use forebay_links::output;
 use forebay_page::Made;
 
 use super::request::{Done, Request, field};
@@ -41,7 +42,7 @@ impl<'a> SweepFolder<'a> {
         made: &Made,
     ) -> Result<SweepFolder<'a>, Error> {
         let create = || -> io::Result<SweepFolder<'a>> {
-            fs::create_dir_all(dir)?;
+            super::begin(dir, request.scenario)?;
             let done = Done { runs: 0, of: sweep.runs(), complete: false };
             request.write_manifest(dir, None, made, done)?;
             fs::copy(request.scenario, dir.join("scenario.toml"))?;
@@ -112,7 +113,7 @@ impl<'a> SweepFolder<'a> {
             done: &done,
             scenario: first.map_or(String::new(), |point| point.model.resolved_toml()),
         };
-        fs::write(self.dir.join("report.html"), page.render(&self.rows, made))
+        output::write(self.dir.join("report.html"), page.render(&self.rows, made))
             .and_then(|()| self.request.write_manifest(&self.dir, None, made, done))
             .map_err(Error::writing(&self.dir))?;
         let path = self.dir.join("figures.parquet");
