@@ -240,10 +240,22 @@ fn bad_sa_files_are_explained() {
 }
 
 #[test]
-fn a_truncated_capture_is_named_and_leaves_nothing() {
+fn a_last_record_that_is_cut_is_counted_and_a_broken_capture_leaves_nothing() {
     let bench = Bench::new();
     let whole = std::fs::read(bench.path("plain.pcap")).unwrap();
-    for (cut, word) in [(whole.len() - 5, "record 3"), (30, "record 1"), (10, "header"), (0, "empty")] {
+    for (cut, word, left) in [(whole.len() - 5, "record 3", 2), (30, "record 1", 0)] {
+        std::fs::write(bench.path("plain.pcap"), &whole[..cut]).unwrap();
+        let output = bench.run(&["seal", "--sas", "sas.toml", "plain.pcap", "-o", "cut.pcap", "--json"]);
+        assert_eq!(output.status.code(), Some(1), "{cut}");
+        let (said, figures) = (String::from_utf8_lossy(&output.stderr), json(&output));
+        assert!(said.contains("plain.pcap") && said.contains(word), "{cut}: no `{word}` in\n{said}");
+        assert_eq!(
+            (&figures["packets_out"], &figures["drops"]["snapped"]),
+            (&left.into(), &1.into()),
+            "{figures}"
+        );
+    }
+    for (cut, word) in [(10, "header"), (0, "empty")] {
         std::fs::write(bench.path("plain.pcap"), &whole[..cut]).unwrap();
         let message = bench.refused(&bench.seal("sas.toml"));
         assert!(message.contains("plain.pcap") && message.contains(word), "{cut}: no `{word}` in\n{message}");
@@ -390,4 +402,47 @@ fn further_cores_beside_a_device_are_refused_with_a_hint() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("--cores 2 with `--device`") && said.contains("leave out `--cores`"), "{said}");
+}
+
+/// A pcapng file of two interfaces, 802.11 (105) and Ethernet, with a packet of each, then a simple one of the first.
+#[test]
+fn records_of_a_link_type_that_carries_no_ip_are_left_out_and_the_others_are_not() {
+    fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+        let body = [body, &vec![0; body.len().next_multiple_of(4) - body.len()]].concat();
+        let length = (body.len() as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes(), &length, &body[..], &length].concat()
+    }
+    let packet = |interface: u32, data: &[u8]| {
+        let length = (data.len() as u32).to_le_bytes();
+        block(6, &[&interface.to_le_bytes()[..], &[0; 8], &length, &length, data].concat())
+    };
+    let bench = Bench::new();
+    let mut frame = [&[1; 12][..], &[8, 0]].concat();
+    // As segmentation offload leaves it: without a length.
+    let mut offloaded = plain(1, 600);
+    offloaded[2..4].fill(0);
+    frame.extend(offloaded);
+    let section = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();
+    let file = [
+        block(0x0a0d_0d0a, &section),
+        block(1, &[105, 0, 0, 0, 0, 0, 0, 0]),
+        block(1, &[1, 0, 0, 0, 0, 0, 0, 0]),
+        packet(0, b"beacon"),
+        packet(1, &frame),
+        block(3, &[4, 0, 0, 0, 1, 2, 3, 4]),
+        packet(1, &frame),
+    ];
+    std::fs::write(bench.path("mixed.pcapng"), file.concat()).unwrap();
+    let output = bench.run(&["seal", "--sas", "sas.toml", "mixed.pcapng", "-o", "m.pcapng", "--json", "-v"]);
+    assert_eq!(output.status.code(), Some(1));
+    let figures = json(&output);
+    assert_eq!((&figures["packets_out"], &figures["drops"]["not_ip"]), (&2.into(), &2.into()), "{figures}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("packet 1: not_ip: the record has link type 105"), "{said}");
+    let opened = bench.run(&["open", "--sas", "in.toml", "m.pcapng", "-o", "opened.pcapng", "--json"]);
+    assert_eq!(json(&opened)["packets_out"], 2);
+    // The length is in the packet that comes out.
+    let bytes = std::fs::read(bench.path("opened.pcapng")).unwrap();
+    let whole = plain(1, 600);
+    assert!(bytes.windows(10).any(|window| window == &whole[..10]));
 }

@@ -14,7 +14,7 @@ use forebay_engine::{Answer, BURST, Engine, Output, Refusal, Turnstile};
 use forebay_ipsec::{DropCounts, DropReason};
 use forebay_links::LinkType;
 use forebay_links::capture::{Reader, Writer};
-use forebay_links::frame::{IpAt, MAX_PREFIX, locate, reframe};
+use forebay_links::frame::{IpAt, MAX_PREFIX, NotIp, fill_in_length, ip_length, locate, reframe};
 use forebay_terminal::capture_error;
 use forebay_terminal::progress::{self, Progress};
 use forebay_time::{Duration, Time};
@@ -105,6 +105,18 @@ struct Core<'a> {
     burst: Vec<Job>,
     records: Vec<Record>,
     free: Vec<forebay_crypto::Packet>,
+}
+
+impl Source {
+    /// Notes that no record follows, and counts one that the file ends in.
+    fn end(&mut self) {
+        self.ended = true;
+        if let Some(cut) = self.reader.cut() {
+            eprintln!("{cut}; it is left out");
+            self.packets += 1;
+            self.drops.count(DropReason::Snapped);
+        }
+    }
 }
 
 impl Pass {
@@ -256,8 +268,8 @@ impl Core<'_> {
     /// Takes the next record that has a packet.
     fn take(&mut self, pass: &Pass, source: &mut Source) -> miette::Result<Option<Taken>> {
         while !source.ended {
-            let Some(record) = source.reader.next_record().map_err(capture_error)? else {
-                source.ended = true;
+            let Some(record) = source.reader.next_whole_record().map_err(capture_error)? else {
+                source.end();
                 break;
             };
             source.packets += 1;
@@ -276,9 +288,14 @@ impl Core<'_> {
                     let job = Job::new(packet, JobSpec::default(), kept.number);
                     return Ok(Some(Taken { job, record: kept, time }));
                 }
-                Err(reason) => {
+                Err((reason, why)) => {
                     source.drops.count(reason);
-                    pass.name_drop(record.number, reason);
+                    match why {
+                        Some(why) if pass.verbose => {
+                            eprintln!("packet {}: {}: {why}", record.number, reason.name())
+                        }
+                        _ => pass.name_drop(record.number, reason),
+                    }
                 }
             }
         }
@@ -289,18 +306,21 @@ impl Core<'_> {
     fn packet(
         &mut self,
         record: &forebay_links::capture::Record<'_>,
-    ) -> Result<(forebay_crypto::Packet, Record), DropReason> {
-        let at = locate(record.link, record.data).map_err(|_| DropReason::NotIp)?;
+    ) -> Result<(forebay_crypto::Packet, Record), (DropReason, Option<NotIp>)> {
+        let at = locate(record.link, record.data).map_err(|why| (DropReason::NotIp, Some(why)))?;
         let bytes = &record.data[at.start..];
         let cut = record.data.len() < record.original_len as usize;
-        if cut && matches!(Ip::parse(bytes), Err(Malformed::Truncated)) {
-            return Err(DropReason::Snapped);
+        let known = ip_length(&at, record.data, record.original_len);
+        let lacking = known.is_none_or(|length| length > bytes.len());
+        if cut && (lacking || matches!(Ip::parse(bytes), Err(Malformed::Truncated))) {
+            return Err((DropReason::Snapped, None));
         }
         let mut packet = self.engine.buffer();
         if !packet.fill(bytes) {
             self.engine.recycle(packet);
-            return Err(DropReason::TooLong);
+            return Err((DropReason::TooLong, None));
         }
+        fill_in_length(at.family, packet.bytes_mut());
         let mut prefix = [0; MAX_PREFIX];
         prefix[..at.start].copy_from_slice(&record.data[..at.start]);
         let (number, timestamp_ns, link) = (record.number, record.timestamp_ns, record.link);

@@ -30,7 +30,7 @@ macro_rules! drop_reasons {
 
 drop_reasons! {
     NotIp                "not_ip"                  "the frame carries no IP packet"
-    Snapped              "snapped"                 "the capture has only the start of the packet (snapshot length)"
+    Snapped              "snapped"                 "the capture has only the start of the packet (snapshot length, or the file ends in it)"
     TooLong              "too_long"                "the packet is larger than a packet buffer"
     InHdrError           "in_hdr_error"            "the outer headers are malformed, the ESP packet is too short, or the AH header length does not match the SA"
     InFragment           "in_fragment"             "a fragment of an outer packet that was not reassembled"

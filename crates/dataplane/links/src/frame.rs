@@ -5,14 +5,17 @@ mod reframe;
 
 use std::fmt;
 
-pub use locate::locate;
+pub use locate::{fill_in_length, ip_length, locate};
 pub use reframe::reframe;
 
 /// The most VLAN tags that [`locate()`] passes over; two are common, none has reason for more.
 pub const MAX_TAGS: usize = 4;
 
-/// The most bytes that can stand before an IP packet: a header of LINUX_SLL2 and all tags.
-pub const MAX_PREFIX: usize = 20 + 4 * MAX_TAGS;
+/// The most MPLS labels that [`locate()`] passes over.
+pub const MAX_LABELS: usize = 8;
+
+/// The most bytes that can stand before an IP packet: a header of LINUX_SLL2, all tags and all labels.
+pub const MAX_PREFIX: usize = 20 + 4 * MAX_TAGS + 4 * MAX_LABELS;
 
 /// The two families of IP packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +36,8 @@ pub struct IpAt {
     /// The packet's family, in which the link layer and the packet's version field agree.
     pub family: Family,
     protocol: Protocol,
+    /// The first byte of PPPoE's length field, where there is one (RFC 2516 4).
+    pppoe_length_at: Option<u8>,
 }
 
 /// The link layer's field that gives the family, and its first byte in the frame.
@@ -82,6 +87,10 @@ pub enum NotIp {
     Llc(u16),
     /// More VLAN tags than [`MAX_TAGS`].
     TooManyTags,
+    /// More MPLS labels than [`MAX_LABELS`].
+    TooManyLabels,
+    /// A link type that cannot be looked into.
+    LinkType(u16),
     /// Another address family.
     AddressFamily(u32),
     /// Another PPP protocol.
@@ -116,6 +125,10 @@ impl fmt::Display for NotIp {
             }
             NotIp::Llc(length) => write!(f, "the frame is IEEE 802.3 with {length} bytes of LLC"),
             NotIp::TooManyTags => write!(f, "the frame has more than {MAX_TAGS} VLAN tags"),
+            NotIp::TooManyLabels => write!(f, "the frame has more than {MAX_LABELS} MPLS labels"),
+            NotIp::LinkType(code) => {
+                write!(f, "the record has link type {code}, expected one that carries IP")
+            }
             NotIp::AddressFamily(found) => write!(f, "the frame has address family {found}"),
             NotIp::PppProtocol(found) => write!(f, "the frame has PPP protocol {found:#06x}"),
             NotIp::Version { found, expected: None } => {
@@ -135,7 +148,6 @@ fn ethertype_name(ethertype: u16) -> Option<&'static str> {
         0x0806 => "ARP",
         0x8035 => "RARP",
         0x8809 => "LACP",
-        0x8847 | 0x8848 => "MPLS",
         0x8863 | 0x8864 => "PPPoE",
         0x888e => "EAPOL",
         0x88cc => "LLDP",

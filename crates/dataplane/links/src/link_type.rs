@@ -28,10 +28,12 @@ pub enum LinkType {
     Ipv6,
     /// Linux cooked capture version 2, 20-byte header (276).
     LinuxSll2,
+    /// Another one, by its code: records that Forebay cannot look into, read so that they can be counted.
+    Other(u16),
 }
 
 impl LinkType {
-    /// Every link type, in the order of their codes.
+    /// Every link type that can be looked into, in the order of their codes.
     pub const ALL: [LinkType; 10] = [
         LinkType::Null,
         LinkType::Ethernet,
@@ -67,6 +69,7 @@ impl LinkType {
             LinkType::Ipv4 => 228,
             LinkType::Ipv6 => 229,
             LinkType::LinuxSll2 => 276,
+            LinkType::Other(code) => code,
         }
     }
 
@@ -91,6 +94,7 @@ impl LinkType {
             LinkType::Ipv4 => "IPV4",
             LinkType::Ipv6 => "IPV6",
             LinkType::LinuxSll2 => "LINUX_SLL2",
+            LinkType::Other(_) => "another link type",
         }
     }
 }

@@ -40,7 +40,7 @@ pub fn load(path: Option<&Path>) -> miette::Result<Capture> {
 
 fn read<R: std::io::Read>(mut reader: Reader<R>, name: String) -> miette::Result<Capture> {
     let mut packets: Vec<Box<[u8]>> = Vec::new();
-    while let Some(record) = reader.next_record().map_err(capture_error)? {
+    while let Some(record) = reader.next_whole_record().map_err(capture_error)? {
         let Ok(at) = locate(record.link, record.data) else { continue };
         let Ok(ip) = Ip::parse(&record.data[at.start..]) else { continue };
         if packets.len() == PACKETS_MAX {

@@ -119,7 +119,7 @@ pub fn image(input: &Input) -> Result<Vec<u8>, PacketError> {
 fn bodies<R: Read>(mut reader: Reader<R>, most: usize) -> Result<Vec<Vec<u8>>, CaptureError> {
     let mut bodies = Vec::new();
     while bodies.len() < most {
-        let Some(record) = reader.next_record()? else { break };
+        let Some(record) = reader.next_whole_record()? else { break };
         let Ok(at) = locate(record.link, record.data) else { continue };
         let Ok(ip) = Ip::parse(&record.data[at.start..]) else { continue };
         bodies.push(ip.bytes().to_vec());

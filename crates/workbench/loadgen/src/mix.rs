@@ -1,9 +1,8 @@
 //! The packets that are offered: lengths, and for each a packet of one of the SAs.
 
 use forebay_links::capture::{CaptureError, Reader};
-use forebay_links::frame::locate;
+use forebay_links::frame::{ip_length, locate};
 use forebay_random::Random;
-use forebay_wire::Ip;
 use miette::{MietteDiagnostic, Report, miette};
 
 /// The shortest packet is an empty UDP packet; the longest, a jumbo frame's.
@@ -82,14 +81,12 @@ fn captured(path: &str) -> miette::Result<Vec<usize>> {
     let mut reader = Reader::open(path).map_err(capture_error)?;
     let mut lengths = Vec::new();
     while lengths.len() < CAPTURED_MAX
-        && let Some(record) = reader.next_record().map_err(capture_error)?
+        && let Some(record) = reader.next_whole_record().map_err(capture_error)?
     {
         let Ok(at) = locate(record.link, record.data) else { continue };
         // What was cut off by the capture counts; the padding of a short frame does not.
-        let length = match Ip::parse(&record.data[at.start..]) {
-            Ok(ip) => ip.bytes().len(),
-            Err(_) => (record.original_len as usize).saturating_sub(at.start),
-        };
+        let length = ip_length(&at, record.data, record.original_len);
+        let length = length.unwrap_or((record.original_len as usize).saturating_sub(at.start));
         let length = length.max(*LENGTHS.start());
         if length > *LENGTHS.end() {
             return Err(miette!(

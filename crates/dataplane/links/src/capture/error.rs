@@ -50,10 +50,8 @@ pub enum CaptureErrorKind {
     },
     /// A link type that holds no IP packets, or none that Forebay can find.
     UnsupportedLinkType {
-        /// The code in the file.
+        /// The code in the file's header, which holds for all of its records.
         found: u32,
-        /// The first record that needs it; `None` where it holds for the whole file.
-        record: Option<u64>,
     },
     /// The file ends inside of something.
     Truncated {
@@ -133,6 +131,11 @@ impl CaptureError {
         CaptureError { path: path.to_owned(), offset, kind }
     }
 
+    /// Whether the file merely ends inside of something: what was read before is whole.
+    pub fn is_cut(&self) -> bool {
+        matches!(self.kind, CaptureErrorKind::Truncated { .. })
+    }
+
     /// What the user can do about the error; `None` where no remedy is known.
     pub fn hint(&self) -> Option<&'static str> {
         use CaptureErrorKind as Kind;
@@ -201,11 +204,8 @@ impl fmt::Display for CaptureErrorKind {
             Kind::UnsupportedVersion { major, minor, expected } => {
                 write!(f, "version {major}.{minor} of the format, expected {expected}")
             }
-            Kind::UnsupportedLinkType { found, record: None } => {
+            Kind::UnsupportedLinkType { found } => {
                 write!(f, "link type {found}, expected one that carries IP")
-            }
-            Kind::UnsupportedLinkType { found, record: Some(record) } => {
-                write!(f, "record {record} has link type {found}, expected one that carries IP")
             }
             Kind::Truncated { what, record, found, expected } => write!(
                 f,

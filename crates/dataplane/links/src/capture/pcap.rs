@@ -60,8 +60,8 @@ impl PcapSource {
         };
         let [.., last] = endian.words::<FILE_HEADER, 6>(header);
         let code = last & LINK_TYPE_MASK;
-        let link = LinkType::from_code(code)
-            .ok_or((20, CaptureErrorKind::UnsupportedLinkType { found: code, record: None }))?;
+        let link =
+            LinkType::from_code(code).ok_or((20, CaptureErrorKind::UnsupportedLinkType { found: code }))?;
         window.consume(FILE_HEADER);
         let fraction_ns = match resolution {
             Resolution::Microseconds => 1_000,

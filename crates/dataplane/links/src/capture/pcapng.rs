@@ -42,8 +42,7 @@ pub(super) struct PcapNgSource {
 }
 
 struct Interface {
-    /// The link type, or the code of one that is not supported: no error until a packet needs it.
-    link: Result<LinkType, u16>,
+    link: LinkType,
     snaplen: u32,
     tick: Tick,
 }
@@ -159,11 +158,11 @@ impl PcapNgSource {
             return Err((block.offset, CaptureErrorKind::TooManyInterfaces));
         }
         let code = self.endian.u16([a, b]);
-        let link = LinkType::from_code(code.into()).ok_or(code);
+        let known = LinkType::from_code(code.into());
         let snaplen = self.endian.u32([e, f, g, h]);
         let tick = self.tick(options, &block)?;
-        self.first_link = self.first_link.or(link.ok());
-        self.interfaces.push(Interface { link, snaplen, tick });
+        self.first_link = self.first_link.or(known);
+        self.interfaces.push(Interface { link: known.unwrap_or(LinkType::Other(code)), snaplen, tick });
         window.consume(block.length);
         Ok(())
     }
@@ -248,14 +247,7 @@ impl PcapNgSource {
             let kind = CaptureErrorKind::UnknownInterface { record, found: number, known };
             return Err((block.offset, kind));
         };
-        match interface.link {
-            Ok(link) => Ok((interface, link)),
-            Err(code) => {
-                let found = code.into();
-                let kind = CaptureErrorKind::UnsupportedLinkType { found, record: Some(record) };
-                Err((block.offset, kind))
-            }
-        }
+        Ok((interface, interface.link))
     }
 
     /// Checks that `captured` bytes of data stand behind a header of `header` bytes in the block.

@@ -38,6 +38,7 @@ pub struct Reader<R> {
     path: PathBuf,
     records: u64,
     ended: bool,
+    cut: Option<CaptureError>,
 }
 
 enum Source {
@@ -77,7 +78,7 @@ impl<R: Read> Reader<R> {
     pub fn new(input: R, path: impl Into<PathBuf>) -> Result<Reader<R>, CaptureError> {
         let (path, mut window) = (path.into(), Window::new(input));
         match Source::detect(&mut window) {
-            Ok(source) => Ok(Reader { window, source, path, records: 0, ended: false }),
+            Ok(source) => Ok(Reader { window, source, path, records: 0, ended: false, cut: None }),
             Err((offset, kind)) => Err(CaptureError::new(&path, offset, kind)),
         }
     }
@@ -88,6 +89,12 @@ impl<R: Read> Reader<R> {
     /// is no next record: what follows cannot be trusted.
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+        Ok(self.advance()?.map(|(found, number)| self.record(found, number)))
+    }
+
+    /// Finds the next record, and its number.
+    #[inline]
+    fn advance(&mut self) -> Result<Option<(Found, u64)>, CaptureError> {
         if self.ended {
             return Ok(None);
         }
@@ -99,14 +106,7 @@ impl<R: Read> Reader<R> {
         match found {
             Ok(Some(found)) => {
                 self.records = number;
-                Ok(Some(Record {
-                    timestamp_ns: found.timestamp_ns,
-                    link: found.link,
-                    data: self.window.consumed(found.data.start, found.data.len()),
-                    original_len: found.original_len,
-                    number,
-                    offset: found.offset,
-                }))
+                Ok(Some((found, number)))
             }
             Ok(None) => {
                 self.ended = true;
@@ -117,6 +117,41 @@ impl<R: Read> Reader<R> {
                 Err(CaptureError::new(&self.path, offset, kind))
             }
         }
+    }
+
+    #[inline]
+    fn record(&self, found: Found, number: u64) -> Record<'_> {
+        Record {
+            timestamp_ns: found.timestamp_ns,
+            link: found.link,
+            data: self.window.consumed(found.data.start, found.data.len()),
+            original_len: found.original_len,
+            number,
+            offset: found.offset,
+        }
+    }
+
+    /// The same for a capture that may have been cut short while it was written or copied: a last record that is not whole
+    /// ends it, and [`Reader::cut`] says so.
+    ///
+    /// # Errors
+    /// As of [`Reader::next_record`], but for that.
+    pub fn next_whole_record(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+        // A record that is borrowed from `self` cannot be returned from one arm while another writes to `self`.
+        match self.advance() {
+            Ok(Some((found, number))) => Ok(Some(self.record(found, number))),
+            Ok(None) => Ok(None),
+            Err(error) if error.is_cut() => {
+                self.cut = Some(error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What [`Reader::next_whole_record`] found in the place of a last record.
+    pub fn cut(&self) -> Option<&CaptureError> {
+        self.cut.as_ref()
     }
 
     /// The container format.

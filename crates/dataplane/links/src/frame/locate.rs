@@ -1,17 +1,24 @@
 //! From a frame to the IP packet in it.
 
+use forebay_wire::ipv4;
+
 use super::{
-    AF_V4, ETHERTYPE_V4, ETHERTYPE_V6, Family, IpAt, MAX_TAGS, NotIp, PPP_V4, PPP_V6, Protocol, family_of,
+    AF_V4, ETHERTYPE_V4, ETHERTYPE_V6, Family, IpAt, MAX_LABELS, MAX_TAGS, NotIp, PPP_V4, PPP_V6, Protocol,
+    family_of,
 };
 use crate::LinkType;
 
 /// Ethertypes of VLAN tags: 802.1Q, 802.1ad, and what was used before that for outer tags.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
+/// PPPoE in its session stage (RFC 2516 5.3); MPLS (RFC 5332 3).
+const PPPOE_SESSION: u16 = 0x8864;
+const MPLS: [u16; 2] = [0x8847, 0x8848];
+
 /// Smaller values of an ethertype field are a length (IEEE 802.3).
 const ETHERTYPE_MIN: u16 = 0x0600;
 
-/// Finds the IP packet in a frame; VLAN tags before it are passed over.
+/// Finds the IP packet in a frame; VLAN tags, PPPoE and MPLS labels before it are passed over.
 ///
 /// Only what leads to the packet and its version is looked at: the packet itself may be damaged.
 #[inline]
@@ -24,7 +31,8 @@ pub fn locate(link: LinkType, frame: &[u8]) -> Result<IpAt, NotIp> {
         LinkType::LinuxSll => by_ethertype(frame, 14, 16),
         LinkType::LinuxSll2 => by_ethertype(frame, 0, 20),
         LinkType::Null | LinkType::Loop => by_address_family(link, frame),
-        LinkType::Ppp | LinkType::PppHdlc => by_ppp_protocol(frame),
+        LinkType::Ppp | LinkType::PppHdlc => by_ppp_protocol(frame, 0),
+        LinkType::Other(code) => Err(NotIp::LinkType(code)),
     }
 }
 
@@ -32,7 +40,9 @@ pub fn locate(link: LinkType, frame: &[u8]) -> Result<IpAt, NotIp> {
 #[inline]
 fn at(frame: &[u8], start: usize, expected: Option<Family>, protocol: Protocol) -> Result<IpAt, NotIp> {
     match frame.get(start..) {
-        Some(packet @ [_, ..]) => Ok(IpAt { start, family: family_of(packet, expected)?, protocol }),
+        Some(packet @ [_, ..]) => {
+            Ok(IpAt { start, family: family_of(packet, expected)?, protocol, pppoe_length_at: None })
+        }
         _ => Err(NotIp::TooShort { found: frame.len(), expected: start + 1 }),
     }
 }
@@ -50,12 +60,77 @@ fn by_ethertype(frame: &[u8], mut field: usize, mut next: usize) -> Result<IpAt,
                 (field, next) = (next + 2, next + 4);
                 continue;
             }
+            PPPOE_SESSION => return by_pppoe(frame, next),
+            label if MPLS.contains(&label) => return by_labels(frame, next),
             length if length < ETHERTYPE_MIN => return Err(NotIp::Llc(length)),
             other => return Err(NotIp::Ethertype(other)),
         };
         return at(frame, next, Some(family), Protocol::Ethertype { at: field as u8 });
     }
     Err(NotIp::TooManyTags)
+}
+
+/// Version and type, code, session and length of PPPoE at `from`, then PPP's protocol (RFC 2516 4).
+fn by_pppoe(frame: &[u8], from: usize) -> Result<IpAt, NotIp> {
+    let [_, code, ..]: [u8; 6] = bytes(frame, from)?;
+    if code != 0 {
+        return Err(NotIp::Ethertype(PPPOE_SESSION));
+    }
+    let found = by_ppp_protocol(frame, from + 6)?;
+    Ok(IpAt { pppoe_length_at: Some((from + 4) as u8), ..found })
+}
+
+/// Labels at `next` up to the one that is marked as the last (RFC 3032 2.1); what follows has no field that names it.
+fn by_labels(frame: &[u8], mut next: usize) -> Result<IpAt, NotIp> {
+    for _ in 0..MAX_LABELS {
+        let [.., bottom, _]: [u8; 4] = bytes(frame, next)?;
+        next += 4;
+        if bottom & 1 == 1 {
+            return at(frame, next, None, Protocol::Absent);
+        }
+    }
+    Err(NotIp::TooManyLabels)
+}
+
+/// The length of the IP packet that [`locate`] found, of whose frame `captured` was kept and which had `original_len` bytes
+/// on the wire. Where offload left the length to the network card (IPv4's total length or IPv6's payload length is 0), it
+/// is what the frame has; `None`: not even that is known.
+pub fn ip_length(at: &IpAt, captured: &[u8], original_len: u32) -> Option<usize> {
+    let packet = captured.get(at.start..)?;
+    let be16 =
+        |from: usize| packet.get(from..from + 2).map(|two| usize::from(two[0]) << 8 | usize::from(two[1]));
+    let of_frame = || (original_len as usize).max(captured.len()).checked_sub(at.start);
+    match at.family {
+        Family::V4 => match be16(2)? {
+            0 => of_frame(),
+            length => Some(length),
+        },
+        // Of next header 59 a payload of 0 bytes is whole, and what follows is the frame's padding (RFC 8200 4.7).
+        Family::V6 => match (be16(4)?, packet.get(6)?) {
+            (0, 59) => Some(40),
+            (0, _) => of_frame(),
+            (length, _) => Some(40 + length),
+        },
+    }
+}
+
+/// Writes the length of an IP packet whose own offload has left at 0, if it can be written: of longer packets none can.
+pub fn fill_in_length(family: Family, packet: &mut [u8]) {
+    let length = packet.len();
+    match (family, packet) {
+        (Family::V4, packet @ [_, _, 0, 0, ..]) if length <= 0xffff => {
+            let header = usize::from(packet[0] & 15) * 4;
+            if (20..=length).contains(&header) {
+                ipv4::rewrite(packet, header, length as u16, packet[9]);
+            }
+        }
+        (Family::V6, [_, _, _, _, high @ 0, low @ 0, next, ..])
+            if *next != 59 && (40..=40 + 0xffff).contains(&length) =>
+        {
+            [*high, *low] = ((length - 40) as u16).to_be_bytes();
+        }
+        _ => {}
+    }
 }
 
 #[inline]
@@ -76,8 +151,9 @@ fn by_address_family(link: LinkType, frame: &[u8]) -> Result<IpAt, NotIp> {
 
 /// PPP, with or without address and control bytes (RFC 1661 6.6), protocol compressed or not.
 #[inline]
-fn by_ppp_protocol(frame: &[u8]) -> Result<IpAt, NotIp> {
-    let field = if matches!(frame, [0xff, 0x03, ..] | [0xff]) { 2 } else { 0 };
+fn by_ppp_protocol(frame: &[u8], from: usize) -> Result<IpAt, NotIp> {
+    let framed = matches!(frame.get(from..), Some([0xff, 0x03, ..] | [0xff]));
+    let field = if framed { from + 2 } else { from };
     // The last byte of a protocol number is odd, all before are even (RFC 1661 2).
     let [first] = bytes(frame, field)?;
     let compressed = first & 1 == 1;

@@ -21,6 +21,13 @@ pub fn reframe(at: &IpAt, prefix: &[u8], packet: &[u8], out: &mut Vec<u8>) -> Re
     if family != at.family {
         set_family(out, at.protocol, family);
     }
+    // PPPoE's length is that of all behind its header of 6 bytes.
+    if let Some(field) = at.pppoe_length_at.map(usize::from)
+        && let Some(bytes) = out.get_mut(field..field + 2)
+    {
+        let behind = at.start - field - 2 + packet.len();
+        bytes.copy_from_slice(&u16::try_from(behind).unwrap_or(u16::MAX).to_be_bytes());
+    }
     out.extend_from_slice(packet);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Frames of every link type, found and rebuilt.
 
 use forebay_links::LinkType;
-use forebay_links::frame::{Family, IpAt, MAX_PREFIX, NotIp, locate, reframe};
+use forebay_links::frame::{Family, IpAt, MAX_PREFIX, NotIp, fill_in_length, ip_length, locate, reframe};
 
 const V4: [u8; 4] = [0x45, 0, 0, 4];
 const V6: [u8; 4] = [0x60, 0, 0, 0];
@@ -139,4 +139,69 @@ fn what_is_no_packet_is_not_framed() {
     assert!(matches!(reframe(&at, &prefix, &[0x10], &mut out), Err(NotIp::Version { found: 1, .. })));
     assert!(matches!(reframe(&at, &[0], &V4, &mut out), Err(NotIp::TooShort { .. })));
     assert!(out.is_empty());
+}
+
+/// PPPoE says the length of what it carries (RFC 2516 4); MPLS says nothing of it (RFC 3032).
+#[test]
+fn packets_in_pppoe_and_mpls_are_found_and_rebuilt_with_their_new_length() {
+    let mac = [0x11; 12];
+    let pppoe = [&mac[..], &[0x88, 0x64, 0x11, 0, 0, 1, 0, 6, 0, 0x21]].concat();
+    let tagged = [&mac[..], &[0x81, 0, 0, 7, 0x88, 0x64, 0x11, 0, 0, 1, 0, 5, 0x21]].concat();
+    let labels = [&mac[..], &[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64]].concat();
+    let longer = [0x45, 0, 0, 5, 9];
+    let mut out = Vec::new();
+    for (prefix, length_at, expected) in
+        [(&pppoe, Some(18), [0, 7]), (&tagged, Some(22), [0, 6]), (&labels, None, [0, 0])]
+    {
+        let at = found(LinkType::Ethernet, prefix, &V4);
+        assert_eq!((at.start, at.family), (prefix.len(), Family::V4));
+        reframe(&at, prefix, &longer, &mut out).unwrap();
+        assert_eq!(&out[prefix.len()..], longer);
+        if let Some(field) = length_at {
+            assert_eq!(out[field..field + 2], expected);
+        }
+    }
+    // PPP's protocol follows a change of the family there too.
+    let at = found(LinkType::Ethernet, &pppoe, &V4);
+    reframe(&at, &pppoe, &[0x60, 0, 0, 0], &mut out).unwrap();
+    assert_eq!(out[20..22], [0, 0x57]);
+    let refused = |frame: &[u8]| locate(LinkType::Ethernet, frame).unwrap_err();
+    assert_eq!(
+        refused(&[&mac[..], &[0x88, 0x64, 0x11, 0xa7, 0, 1, 0, 0]].concat()),
+        NotIp::Ethertype(0x8864)
+    );
+    let endless = [&mac[..], &[0x88, 0x47], &[0, 1, 0, 64].repeat(9)].concat();
+    assert_eq!(refused(&endless), NotIp::TooManyLabels);
+    assert_eq!(locate(LinkType::Other(105), &V4), Err(NotIp::LinkType(105)));
+}
+
+#[test]
+fn lengths_that_offload_left_at_zero_are_those_of_the_frame() {
+    let mut v4 = [0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2].to_vec();
+    v4.extend([7; 3000]);
+    let at = found(LinkType::Raw, &[], &v4);
+    assert_eq!(ip_length(&at, &v4, 3020), Some(3020));
+    // Of a packet that was cut by the snapshot length the wire's length counts.
+    assert_eq!(ip_length(&at, &v4[..96], 3020), Some(3020));
+    fill_in_length(Family::V4, &mut v4);
+    assert_eq!(u16::from_be_bytes([v4[2], v4[3]]), 3020);
+    assert_eq!(forebay_wire::checksum::Sum::default().bytes(&v4[..20]).finish(), 0);
+    assert_eq!(ip_length(&at, &v4, 4000), Some(3020));
+    let mut v6 = vec![0x60, 0, 0, 0, 0, 0, 17, 64];
+    v6.resize(40 + 3000, 1);
+    let at = found(LinkType::Raw, &[], &v6);
+    assert_eq!(ip_length(&at, &v6, 3040), Some(3040));
+    fill_in_length(Family::V6, &mut v6);
+    assert_eq!(u16::from_be_bytes([v6[4], v6[5]]), 3000);
+    // Without a next header there is nothing behind the header but the frame's padding.
+    let mut empty = [&[0x60, 0, 0, 0, 0, 0, 59, 64][..], &[1; 32], &[0; 6]].concat();
+    let at = found(LinkType::Raw, &[], &empty);
+    assert_eq!(ip_length(&at, &empty, 46), Some(40));
+    fill_in_length(Family::V6, &mut empty);
+    assert_eq!(empty[4..6], [0, 0]);
+    // No field says so much.
+    let mut long = vec![0x45; 70_000];
+    long[2..4].fill(0);
+    fill_in_length(Family::V4, &mut long);
+    assert_eq!(long[2..4], [0, 0]);
 }

@@ -96,13 +96,16 @@ fn a_simple_packet_is_cut_at_the_snapshot_length() {
 }
 
 #[test]
-fn an_unsupported_link_type_matters_when_a_packet_has_it() {
+fn a_packet_of_an_unsupported_link_type_is_read_as_such_and_those_behind_it_too() {
     let head = Bytes::new(false).section().interface(105, 0, &[]).interface(1, 0, &[]);
     let fine = head.clone().enhanced(1, 0, 1, b"a");
     assert_eq!(read(&fine.bytes).len(), 1);
     assert_eq!(Reader::new(&fine.bytes[..], "x").unwrap().link(), Some(LinkType::Ethernet));
-    let error = error(fine.enhanced(0, 0, 1, b"b"));
-    assert!(matches!(error.kind, CaptureErrorKind::UnsupportedLinkType { found: 105, record: Some(2) }));
+    let links: Vec<_> = read(&fine.enhanced(0, 0, 1, b"b").enhanced(1, 0, 1, b"c").bytes)
+        .into_iter()
+        .map(|record| record.link)
+        .collect();
+    assert_eq!(links, [LinkType::Ethernet, LinkType::Other(105), LinkType::Ethernet]);
 }
 
 #[test]

@@ -58,3 +58,21 @@ fn the_message_says_where_and_how_much() {
     );
     assert!(error.hint().is_some());
 }
+
+#[test]
+fn a_last_record_that_is_cut_ends_the_capture_where_that_is_allowed() {
+    // Behind the last record of the second there is another block.
+    for ((file, _), lost) in [(sample_pcap(false), 1), (sample_pcapng(false), 0)] {
+        let whole = read_all(&file).0.len();
+        let mut reader = forebay_links::capture::Reader::new(&file[..file.len() - 3], "x").unwrap();
+        let mut records = 0;
+        while reader.next_whole_record().unwrap().is_some() {
+            records += 1;
+        }
+        assert_eq!(records, whole - lost);
+        assert!(reader.cut().is_some_and(|cut| cut.to_string().contains("the file ends in")));
+        let mut reader = forebay_links::capture::Reader::new(&file[..], "x").unwrap();
+        while reader.next_whole_record().unwrap().is_some() {}
+        assert!(reader.cut().is_none());
+    }
+}

@@ -4,8 +4,8 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
 
-use forebay_links::capture::Reader;
-use forebay_links::frame::{Family, locate};
+use forebay_links::capture::{Reader, Record};
+use forebay_links::frame::{Family, IpAt, ip_length, locate};
 
 use super::{Fault, Names};
 use crate::traffic::Trace;
@@ -19,9 +19,10 @@ pub(super) fn is_capture(magic: [u8; 4]) -> bool {
 pub(super) fn read(input: impl Read, path: &Path) -> Result<Trace, Fault> {
     let mut reader = Reader::new(input, path).map_err(Fault::new)?;
     let (mut trace, mut stamps, mut names) = (Trace::default(), Vec::new(), Names::new());
-    while let Some(record) = reader.next_record().map_err(Fault::new)? {
+    let mut last = 0;
+    while let Some(record) = reader.next_whole_record().map_err(Fault::new)? {
         let at = locate(record.link, record.data).ok();
-        let packet = at.and_then(|at| header(at.family, record.data.get(at.start..)?));
+        let packet = at.and_then(|at| header(&at, &record));
         let Some(Header { bytes, destination, octet }) = packet else {
             trace.skipped += 1;
             continue;
@@ -29,9 +30,15 @@ pub(super) fn read(input: impl Read, path: &Path) -> Result<Trace, Fault> {
         trace.sizes.push(bytes);
         trace.sas.push(names.number(destination));
         trace.dscps.push(octet >> 2);
-        stamps.push(u128::from(record.timestamp_ns) * 1_000);
+        // Simple packet blocks have no stamp: such a packet comes with the one before it.
+        last = if record.timestamp_ns == 0 { last } else { u128::from(record.timestamp_ns) * 1_000 };
+        stamps.push(last);
     }
-    trace.set_times(&stamps);
+    trace.skipped += u64::from(reader.cut().is_some());
+    // Without a stamp on any packet the trace has no times, rather than all packets at one moment.
+    if last > 0 {
+        trace.set_times(&stamps);
+    }
     Ok(trace)
 }
 
@@ -44,16 +51,18 @@ struct Header {
 }
 
 /// The header of an IP packet (RFC 791 3.1, RFC 8200 3).
-fn header(family: Family, packet: &[u8]) -> Option<Header> {
+fn header(at: &IpAt, record: &Record<'_>) -> Option<Header> {
+    let packet = record.data.get(at.start..)?;
+    let bytes = ip_length(at, record.data, record.original_len)? as u32;
     let be16 = |at: usize| packet.get(at..at + 2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
-    Some(match family {
+    Some(match at.family {
         Family::V4 => Header {
-            bytes: be16(2)?,
+            bytes,
             destination: IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?),
             octet: *packet.get(1)?,
         },
         Family::V6 => Header {
-            bytes: be16(4)? + 40,
+            bytes,
             destination: IpAddr::from(*packet.get(24..)?.first_chunk::<16>()?),
             octet: (be16(0)? >> 4) as u8,
         },
