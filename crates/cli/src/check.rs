@@ -1,6 +1,8 @@
 //! `forebay check`: what is wrong with a gateway's file.
 
-use std::path::PathBuf;
+mod machine;
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use forebay_config::{self as config, Config, ProcessorKind};
@@ -27,6 +29,9 @@ pub struct CheckArgs {
     /// `source = "xfrm"` from those of the kernel (requires CAP_NET_ADMIN).
     #[arg(long, conflicts_with = "json")]
     print_rules: bool,
+    /// Do not look at this machine: its devices, kernel and settings. For the file of another machine.
+    #[arg(long, conflicts_with = "print_rules")]
+    offline: bool,
 }
 
 #[derive(Serialize)]
@@ -74,13 +79,15 @@ impl Entry {
 pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
     let file = args.config.display().to_string();
     match config::load(&args.config) {
-        Ok(config) => {
+        Ok(mut config) => {
             if args.print_rules {
                 print_rules(&config)?;
                 config.warnings.into_iter().for_each(show);
                 return Ok(Answer::Yes);
             }
-            let (errors, warnings) = lacking(&file, &config);
+            let mut errors = never_working(&mut config);
+            let (lacking, warnings) = lacking(&file, &config, args.offline);
+            errors.extend(lacking);
             let answer = if errors.is_empty() { Answer::Yes } else { Answer::Broken };
             if args.json {
                 let warnings = Entry::all(&config.warnings).into_iter().chain(warnings).collect();
@@ -95,9 +102,12 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
                 })?;
                 return Ok(answer);
             }
-            println!("{file}: {}", summary(&config));
+            if errors.is_empty() {
+                println!("{file}: {}", summary(&config));
+            }
             for (entries, severity) in [(errors, Severity::Error), (warnings, Severity::Warning)] {
-                for Entry { message, help, .. } in entries {
+                for Entry { file, line, message, help } in entries {
+                    let message = line.map_or(message.clone(), |line| format!("{file}:{line}: {message}"));
                     show(miette::diagnostic!(severity = severity, help = help, "{message}"));
                 }
             }
@@ -123,17 +133,32 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
     }
 }
 
+/// Takes out of the warnings what can never work. A gateway starts with it, as the rest of its file is well.
+fn never_working(config: &mut Config) -> Vec<Entry> {
+    let warnings = std::mem::take(&mut config.warnings).into_iter();
+    let (never, warnings): (Vec<_>, Vec<_>) = warnings.partition(|finding| finding.problem().never_works());
+    config.warnings = warnings;
+    Entry::all(&never)
+}
+
 /// What the file needs and this machine or build lacks: errors, with which the gateway does not run as the file has it, and
-/// warnings.
-fn lacking(file: &str, config: &Config) -> (Vec<Entry>, Vec<Entry>) {
-    let (errors, warnings): (Vec<_>, Vec<_>) = devices(file, config)
-        .chain(without_sas(file, config))
-        .chain(pair(file, config))
-        .chain(cluster(file, config))
-        .partition(|(severity, _)| *severity == Severity::Error);
-    let entries = |all: Vec<(Severity, Entry)>| all.into_iter().map(|(_, entry)| entry);
-    let warnings = guard(file, config).into_iter().chain(library(file, config)).chain(entries(warnings));
-    (entries(errors).collect(), warnings.collect())
+/// warnings. `offline`: the machine is another one.
+fn lacking(file: &str, config: &Config, offline: bool) -> (Vec<Entry>, Vec<Entry>) {
+    let mut found: Vec<(Severity, Entry)> = without_sas(file, config).collect();
+    if !offline {
+        let warnings = guard(file, config).into_iter().chain(library(file, config));
+        found.extend(warnings.map(|entry| (Severity::Warning, entry)));
+        found.extend(devices(file, config).chain(pair(file, config)).chain(cluster(file, config)));
+        found.extend(machine::lacks(config, Path::new("/")).into_iter().map(
+            |machine::Lack { severity, message, help }| {
+                (severity, Entry { file: file.to_owned(), line: None, message, help: help.to_owned() })
+            },
+        ));
+    }
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|(severity, _)| *severity == Severity::Error);
+    let entries = |all: Vec<(Severity, Entry)>| all.into_iter().map(|(_, entry)| entry).collect();
+    (entries(errors), entries(warnings))
 }
 
 /// An error if the key of a pair cannot be used.

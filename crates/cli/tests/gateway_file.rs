@@ -48,12 +48,12 @@ fn a_good_file_is_said_to_be_good() {
     let folder = Folder::new();
     let file = "[[outside]]\nkind = \"udp\"\n[keys]\nsource = \"xfrm\"\n[metrics]\nlisten = \"0.0.0.0:1\"\n";
     std::fs::write(folder.path("gateway.toml"), file).unwrap();
-    let output = folder.run(&["check", "--config", "gateway.toml"], b"");
+    let output = folder.run(&["check", "--offline", "--config", "gateway.toml"], b"");
     assert_eq!(output.status.code(), Some(0));
     let said = text(&output.stdout);
     assert!(said.contains("valid (SAs from the kernel, 1 link to peers, 1 processor; 1 warning)"), "{said}");
     assert!(text(&output.stderr).contains("can read the metrics"));
-    let output = folder.run(&["check", "--config", "gateway.toml", "--json"], b"");
+    let output = folder.run(&["check", "--offline", "--config", "gateway.toml", "--json"], b"");
     assert_eq!(output.status.code(), Some(0));
     let document = json(&output);
     assert_eq!((document["schema"].as_u64(), document["ok"].as_bool()), (Some(1), Some(true)));
@@ -69,12 +69,12 @@ fn a_bad_file_is_exit_code_2_and_everything_is_said() {
     let folder = Folder::new();
     let file = "[inside]\nmut = 3\n[[outside]]\nkind = \"udp\"\nlisten = 1\n[keys]\nsource = \"xfrm\"\n";
     std::fs::write(folder.path("gateway.toml"), file).unwrap();
-    let output = folder.run(&["check", "--config", "gateway.toml"], b"");
+    let output = folder.run(&["check", "--offline", "--config", "gateway.toml"], b"");
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains("unknown key `mut`") && said.contains("did you mean `mtu`?"), "{said}");
     assert!(said.contains("`listen` is a number") && said.contains("gateway.toml:5:10"), "{said}");
-    let output = folder.run(&["check", "--config", "gateway.toml", "--json"], b"");
+    let output = folder.run(&["check", "--offline", "--config", "gateway.toml", "--json"], b"");
     assert_eq!(output.status.code(), Some(2));
     let document = json(&output);
     let lines: Vec<_> =
@@ -104,7 +104,7 @@ fn what_is_taken_over_is_a_file_that_check_accepts() {
             let is_key = !file.ends_with(".toml");
             assert_eq!(folder.mode(file), if is_key { 0o600 } else { 0o644 }, "{file}");
         }
-        let checked = folder.run(&["check", "--config", args[4]], b"");
+        let checked = folder.run(&["check", "--offline", "--config", args[4]], b"");
         assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
         let again = folder.run(&args, b"");
         assert_eq!(again.status.code(), Some(2));
@@ -126,7 +126,7 @@ fn keys_never_reach_standard_output_unless_they_are_asked_for() {
     assert_eq!(folder.mode("keys/out-c88b7652.key"), 0o600);
     // What was printed is the file.
     std::fs::write(folder.path("gateway.toml"), &said).unwrap();
-    assert_eq!(folder.run(&["check", "--config", "gateway.toml"], b"").status.code(), Some(0));
+    assert_eq!(folder.run(&["check", "--offline", "--config", "gateway.toml"], b"").status.code(), Some(0));
     let inside = folder.run(&["import", "xfrm", "--inline-keys"], &input);
     assert!(text(&inside.stdout).contains("key = \"000102030405060708090a0b0c0d0e0f10111213\""));
     let nothing = folder.run(&["import", "xfrm"], b"hello\n");
@@ -179,4 +179,64 @@ fn check_says_that_a_device_of_dpdk_is_lacking() {
     if built && !said[0].contains("was built without DPDK") {
         assert!(said[0].contains("there is no device ffff:ff:1f.7 on the PCI bus"), "{said:?}");
     }
+}
+
+const SHADOWED: &str = "[[outside]]\nkind = \"raw\"\n[[sa]]\nname = \"wide\"\ndirection = \"out\"\nspi = 0x1001\n\
+    proposal = \"aes128-sha256\"\nkey = \"000102030405060708090a0b0c0d0e0f\"\n\
+    auth_key = \"000102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f\"\nlocal = \"192.0.2.1\"\n\
+    remote = \"192.0.2.2\"\nremote_ts = [\"10.0.0.0/8\"]\n[[sa]]\nname = \"behind\"\ndirection = \"out\"\n\
+    spi = 0x1002\nproposal = \"aes128-sha256\"\nkey = \"100102030405060708090a0b0c0d0e0f\"\n\
+    auth_key = \"100102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f\"\nlocal = \"192.0.2.1\"\n\
+    remote = \"192.0.2.3\"\nremote_ts = [\"10.2.0.0/16\"]\n";
+
+/// Whatever can never work is an error, with the line.
+#[test]
+fn check_refuses_what_can_never_work() {
+    let folder = Folder::new();
+    let check = |text: &str| {
+        std::fs::write(folder.path("g.toml"), text).unwrap();
+        std::fs::set_permissions(folder.path("g.toml"), PermissionsExt::from_mode(0o600)).unwrap();
+        let output = folder.run(&["check", "--config", "g.toml", "--offline"], b"");
+        (output.status.code(), text_of(&output))
+    };
+    fn text_of(output: &Output) -> String {
+        text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+    let policies = "[[policy]]\nname = \"all\"\ndirection = \"out\"\naction = \"protect\"\nsa = [\"wide\"]\n\
+        [[policy]]\nname = \"late\"\ndirection = \"out\"\naction = \"bypass\"\nremote_ts = [\"10.9.0.0/16\"]\n";
+    for (text, expected) in [
+        (SHADOWED.to_owned(), "SA `behind` is never used: `wide` before it takes all of its packets"),
+        (format!("{SHADOWED}{policies}"), "policy `late` is never used"),
+        (
+            SHADOWED.replace("[\"10.0.0.0/8\"]", "[\"fd02::/64\"]\nlocal_ts = [\"10.1.0.0/16\"]"),
+            "no IP version in common",
+        ),
+        (SHADOWED.replace("192.0.2.3", "0.0.0.0"), "`remote` is 0.0.0.0"),
+        (SHADOWED.replace("192.0.2.3", "239.1.1.1"), "a multicast address"),
+        (SHADOWED.replace("192.0.2.3", "255.255.255.255"), "the broadcast address"),
+        (format!("[inside]\nname = \"fb%d\"\n{SHADOWED}"), "`fb%d` is not a valid interface name"),
+        (format!("[inside]\nname = \"lo\"\n{SHADOWED}"), "`lo` is not a valid interface name"),
+        (format!("[inside]\nname = \"all\"\n{SHADOWED}"), "`all` is not a valid interface name"),
+        (format!("[inside]\nname = \"sixteen-letters-\"\n{SHADOWED}"), "is not a valid interface name"),
+    ] {
+        let (code, said) = check(&text);
+        assert_eq!(code, Some(2), "{expected}: {said}");
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    // By classes, by CPUs and in the other order each has packets of its own.
+    let by_class = SHADOWED.replacen("remote_ts", "classes = [\"ef\"]\nremote_ts", 1);
+    let other_order = SHADOWED.replace("10.0.0.0/8", "10.2.1.0/24");
+    for well in [by_class, other_order] {
+        let (code, said) = check(&well);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (code, said) = check(&SHADOWED.replace("10.0.0.0/8", "10.3.0.0/16").replace("0x1001", "200"));
+    assert!(code == Some(0) && said.contains("SPI 0x000000c8 is one of those reserved by IANA"), "{said}");
+    std::fs::set_permissions(folder.path("g.toml"), PermissionsExt::from_mode(0o644)).unwrap();
+    let output = folder.run(&["check", "--config", "g.toml", "--offline"], b"");
+    assert!(
+        text_of(&output).contains("the file holds keys, and others than its owner"),
+        "{}",
+        text_of(&output)
+    );
 }

@@ -238,22 +238,42 @@ impl FromStr for Suite {
     /// `aes128gcm16`, `sha2_256` is `sha256`); an integrity algorithm alone, as AH has it, is the one
     /// with `null`.
     fn from_str(text: &str) -> Result<Suite, SuiteError> {
-        let mut word = text.trim().to_ascii_lowercase().replace("sha2_", "sha");
-        for mode in ["gcm", "ccm"] {
-            for (bits, bytes) in [("128", "16"), ("96", "12"), ("64", "8")] {
-                if let Some(stem) = word.strip_suffix(bits).filter(|stem| stem.ends_with(mode)) {
-                    word = format!("{stem}{bytes}");
-                }
-            }
-        }
+        let mut word = in_bytes(text.trim().to_ascii_lowercase().replace("sha2_", "sha"));
         if INTEGRITIES.iter().any(|row| row.1 == word) {
             word.insert_str(0, "null-");
         }
         Suite::all().find(|suite| suite.to_string() == word).ok_or_else(|| SuiteError {
             found: text.to_owned(),
-            nearest: nearest(&word, Suite::all().map(|suite| suite.to_string())).unwrap_or_default(),
+            nearest: nearest_suite(&word).map_or_else(String::new, |suite| suite.to_string()),
         })
     }
+}
+
+/// A proposal whose length of the ICV is in bits, in bytes.
+fn in_bytes(word: String) -> String {
+    for mode in ["gcm", "ccm"] {
+        for (bits, bytes) in [("128", "16"), ("96", "12"), ("64", "8")] {
+            if let Some(stem) = word.strip_suffix(bits).filter(|stem| stem.ends_with(mode)) {
+                return format!("{stem}{bytes}");
+            }
+        }
+    }
+    word
+}
+
+/// The suite that a word means that is none, for hints: never a weak one, nor one with a shorter ICV than another that is as
+/// near, such as `aes128gcm8` for `AES-128-GCM`.
+fn nearest_suite(word: &str) -> Option<Suite> {
+    let plain = |word: &str| word.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
+    let meant = in_bytes(plain(word));
+    let distance = |suite: &Suite| {
+        let known = plain(&suite.to_string());
+        // Only its ending is missing.
+        let begun = !known.starts_with(&meant);
+        (known != meant, begun, if begun { strsim::levenshtein(&meant, &known) } else { 0 })
+    };
+    let strong = Suite::all().filter(|suite| !suite.is_weak());
+    strong.min_by_key(|suite| (distance(suite), std::cmp::Reverse(suite.icv_len())))
 }
 
 /// The candidate with the smallest edit distance to `word`, for hints in error messages.
@@ -285,5 +305,12 @@ mod tests {
     fn an_unknown_proposal_names_the_nearest() {
         let error = "aes128gmc16".parse::<Suite>().unwrap_err();
         assert_eq!(error.nearest, "aes128gcm16");
+        let nearest = |word: &str| word.parse::<Suite>().unwrap_err().nearest;
+        for word in ["AES-128-GCM", "aes128gcm", "aes-128-gcm-128", "aes128-gcm16", "aes_128_gcm_16"] {
+            assert_eq!(nearest(word), "aes128gcm16", "{word}");
+        }
+        assert_eq!(nearest("aes-256-ccm"), "aes256ccm16");
+        assert_eq!(nearest("chacha20-poly1305"), "chacha20poly1305");
+        assert!(!nearest("md6").contains("md5"));
     }
 }

@@ -34,7 +34,7 @@ pub use forebay_iptfs::{self as iptfs, Iptfs};
 pub use forebay_reassembly::{self as reassembly, Reassembler, Reassembly};
 pub use forebay_replay::{GUESSES, MAX_WINDOW, Received, Replay, ReplayWindow, TRIGGER};
 pub use forebay_spd::{
-    Action, DscpError, DscpSet, Policy, PolicyError, PolicyId, PolicyPlace, PortRange, SelectorError,
+    Action, DscpError, DscpSet, Policy, PolicyError, PolicyId, PolicyPlace, PortRange, Rule, SelectorError,
     TrafficSelector,
 };
 pub use forebay_tunnel::{

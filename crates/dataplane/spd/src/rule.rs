@@ -113,6 +113,46 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// Whether there are packets that it means: both sides have an IP version in common.
+    pub fn can_match(&self) -> bool {
+        let has = |sides: &[Side], v6| sides.iter().any(|side| side.families.has(v6));
+        [false, true].into_iter().any(|v6| has(&self.local, v6) && has(&self.remote, v6))
+    }
+
+    /// Whether it means every packet that `other` means.
+    pub fn covers(&self, other: &Rule) -> bool {
+        let classes = other.dscp.0 & !self.dscp.0 == 0;
+        classes && covers(&self.local, &other.local) && covers(&self.remote, &other.remote)
+    }
+}
+
+/// Whether all addresses of `others`, with their protocols and ports, are in `sides`.
+fn covers(sides: &[Side], others: &[Side]) -> bool {
+    let covers = |other: &Side, v6| !other.families.has(v6) || covers_one(sides, other, v6);
+    others.iter().all(|other| covers(other, false) && covers(other, true))
+}
+
+fn covers_one(sides: &[Side], other: &Side, v6: bool) -> bool {
+    let takes = |side: &&Side| {
+        let protocol = side.protocol == 0 && side.ports == PortRange::ANY
+            || side.protocol == other.protocol && side.ports.holds(other.ports);
+        side.families.has(v6) && protocol
+    };
+    let mut ranges: Vec<(u128, u128)> =
+        sides.iter().filter(takes).map(|side| (side.first, side.last)).collect();
+    ranges.sort_unstable();
+    // What of the range is not in those that begin before it.
+    let mut next = Some(other.first);
+    for (first, last) in ranges {
+        match next {
+            Some(begin) if first <= begin && last >= begin => next = last.checked_add(1),
+            _ => {}
+        }
+    }
+    next.is_none_or(|next| next > other.last)
+}
+
 impl Side {
     fn new(selector: &TrafficSelector) -> Side {
         let (families, first, last) = match selector.addresses {
@@ -177,4 +217,40 @@ impl Side {
 /// Whether a protocol's port fields are one for each side.
 pub fn is_two_sided(protocol: u8) -> bool {
     protocol == 0 || has_ports(protocol.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(local: &[&str], remote: &[&str]) -> Rule {
+        let selectors = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
+        Rule::new(&selectors(local), &selectors(remote), DscpSet::ALL)
+    }
+
+    #[test]
+    fn a_rule_covers_what_has_all_of_its_packets_in_it() {
+        let wide = rule(&[], &["10.0.0.0/8"]);
+        assert!(wide.covers(&rule(&["10.1.0.0/16[tcp/80]"], &["10.2.0.0/16"])));
+        assert!(!wide.covers(&rule(&[], &["10.2.0.0/16", "fd00::/8"])) && !wide.covers(&rule(&[], &[])));
+        assert!(!rule(&[], &["10.2.0.0/16"]).covers(&wide));
+        // Two halves are the whole, in whatever order.
+        let halves = rule(&[], &["10.128.0.0/9", "10.0.0.0/9"]);
+        assert!(halves.covers(&wide) && wide.covers(&halves));
+        let web = rule(&[], &["10.0.0.0/8[tcp/80-90]"]);
+        assert!(web.covers(&rule(&[], &["10.1.0.0/16[tcp/85]"])));
+        assert!(!web.covers(&rule(&[], &["10.1.0.0/16[udp/85]"])) && !web.covers(&wide));
+        assert!(!web.covers(&rule(&[], &["10.1.0.0/16[tcp/opaque]"])));
+        let voice = Rule { dscp: DscpSet::of([46]), ..wide.clone() };
+        assert!(wide.covers(&voice) && !voice.covers(&wide));
+    }
+
+    #[test]
+    fn a_rule_of_two_ip_versions_matches_nothing() {
+        assert!(!rule(&["10.1.0.0/16"], &["fd02::/64"]).can_match());
+        assert!(
+            rule(&["10.1.0.0/16", "fd01::/64"], &["fd02::/64"]).can_match()
+                && rule(&[], &["fd02::/64"]).can_match()
+        );
+    }
 }

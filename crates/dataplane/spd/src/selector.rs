@@ -36,6 +36,13 @@ impl PortRange {
         PortRange::new(u16::from(first) << 8, u16::from(last) << 8 | 0xff)
     }
 
+    /// Whether all ports of `other` are among these.
+    pub(crate) fn holds(self, other: PortRange) -> bool {
+        let within = self.first <= other.first && other.first <= other.last && other.last <= self.last;
+        // OPAQUE is no range: its first port is above its last.
+        self == other || self == PortRange::ANY || within
+    }
+
     /// First port, as IKEv2 states it: above the last for [`PortRange::OPAQUE`].
     pub fn first(self) -> u16 {
         self.first

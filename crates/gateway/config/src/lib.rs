@@ -103,7 +103,9 @@ pub fn load(path: &Path) -> Result<Config, SasErrors> {
     let name = path.display().to_string();
     let text = sas::read_text(path).map_err(|problem| sas::of_file(&name, of_gateway(problem)))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
-    read(&text, &name, &directory)
+    let mut notes = FileFindings::beside(schema::OTHER_KEYS);
+    sas::report_exposed(path, &text, &mut notes);
+    read(&text, &name, &directory, notes)
 }
 
 /// Reads a file from `text`, calling it `name` in errors; what it names is relative to `directory`.
@@ -111,11 +113,10 @@ pub fn load(path: &Path) -> Result<Config, SasErrors> {
 /// # Errors
 /// As [`load`].
 pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
-    read(text, name, directory)
+    read(text, name, directory, FileFindings::beside(schema::OTHER_KEYS))
 }
 
-fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
-    let mut notes = FileFindings::beside(schema::OTHER_KEYS);
+fn read(text: &str, name: &str, directory: &Path, mut notes: FileFindings) -> Result<Config, SasErrors> {
     let (document, errors) = DeTable::parse_recoverable(text);
     let document = document.get_ref();
     for error in &errors {

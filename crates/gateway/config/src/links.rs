@@ -308,10 +308,15 @@ fn check_routes(routes: Vec<IpNet>, section: &Reader<'_>) -> Routes {
 /// The name of an interface, as Linux lets it be.
 fn interface(key: &'static str, section: &Reader<'_>) -> Option<String> {
     let name = section.text(key)?;
-    let odd = |char: char| char.is_whitespace() || char.is_control() || char == '/' || char == ':';
-    if name.len() > NAME_MAX || name.contains(odd) || name == "." || name == ".." {
+    let odd = |char: char| char.is_whitespace() || char.is_control() || "/:%".contains(char);
+    // `all` and `default` are the kernel's own names in /proc/sys/net; `lo` is there on every host.
+    let reserved =
+        matches!(name.as_str(), "" | "." | ".." | "all" | "default") || key == "name" && name == "lo";
+    if name.len() > NAME_MAX || name.contains(odd) || reserved {
         let found = forebay_sas::mask::shown(&name);
-        let help = format!("at most {NAME_MAX} characters, no spaces, no `/` and no `:`");
+        let help = format!(
+            "1 to {NAME_MAX} characters, no spaces, no `/`, `:` or `%`, and none of the reserved `lo`, `all` and `default`"
+        );
         section.conflict(key, format!("`{found}` is not a valid interface name"), help);
         return None;
     }

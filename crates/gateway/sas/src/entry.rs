@@ -16,6 +16,19 @@ use super::table::Table;
 use super::{SaEntry, iptfs, lifetime, tunnel};
 
 pub(super) const DIRECTIONS: &[(&str, Direction)] = &[("out", Direction::Seal), ("in", Direction::Open)];
+/// Why an address can be no peer's.
+fn no_peer(address: &IpAddr) -> Option<&'static str> {
+    match address {
+        _ if address.is_unspecified() => Some("no address"),
+        _ if address.is_multicast() => Some("a multicast address"),
+        IpAddr::V4(v4) if v4.is_broadcast() => Some("the broadcast address"),
+        IpAddr::V4(v4) if v4.octets()[0] == 0 => {
+            Some("an address of this host on its own network (RFC 1122 3.2.1.3)")
+        }
+        _ => None,
+    }
+}
+
 /// The addresses before any NAT: source and destination of packets that arrive.
 const ORIGINALS: [&str; 2] = ["original_remote", "original_local"];
 const MODES: &[(&str, Mode)] = &[("tunnel", Mode::Tunnel), ("transport", Mode::Transport)];
@@ -198,6 +211,9 @@ fn report_unused(sa: &Table<'_, '_>, core: &Core, direction: Option<Direction>, 
 fn spi(sa: &Table<'_, '_>, key: &'static str, findings: &mut Findings) -> Option<Spi> {
     let ((number, found), span) = sa.number(key, findings)?;
     let spi = number.and_then(|number| u32::try_from(number).ok()).and_then(Spi::new);
+    if let Some(reserved) = spi.filter(|spi| spi.get() < 0x100) {
+        findings.add(Problem::ReservedSpi { spi: reserved }, span.clone(), "reserved");
+    }
     if spi.is_none() {
         findings.add(Problem::BadSpi { found }, span, "expected 1 to 4294967295");
     }
@@ -241,6 +257,11 @@ fn addresses(sa: &Table<'_, '_>, findings: &mut Findings) -> (Option<IpAddr>, Op
         let version = |address: &IpAddr| if address.is_ipv4() { "IPv4" } else { "IPv6" };
         let problem = Problem::MixedFamilies { local: *local, remote: *remote };
         findings.add_pair(problem, local_span.clone(), version(local), remote_span.clone(), version(remote));
+    }
+    if let Some((found, span)) = &remote
+        && let Some(is) = no_peer(found)
+    {
+        findings.add(Problem::NoPeer { found: *found, is }, span.clone(), "expected a unicast address");
     }
     (local.map(|(address, _)| address), remote.map(|(address, _)| address))
 }

@@ -214,6 +214,23 @@ impl Problem {
             Problem::Misplaced { key, section } => format!("`{key}` belongs in {section}").into(),
             Problem::Advice { help, .. } => help.clone().into(),
             Problem::NoEffect { key, .. } => format!("leave out `{key}`").into(),
+            Problem::Shadowed { kind: "policy", first, .. } => {
+                format!("put it before `{first}`: the first policy that matches a packet decides").into()
+            }
+            Problem::Shadowed { first, .. } => {
+                format!("put it before `{first}`, or narrow the selectors or classes of that one: the first SA that matches a packet takes it")
+                    .into()
+            }
+            Problem::NoCommonFamily { .. } => {
+                "give both selectors networks of IPv4, of IPv6 or of both".into()
+            }
+            Problem::NoPeer { .. } => {
+                "give the peer's unicast address; for a peer whose address changes, its first one, see `follow_peer`".into()
+            }
+            Problem::ReservedSpi { .. } => {
+                "give both sides an SPI of 0x100 or more (RFC 4303 2.1); the kernel refuses smaller ones".into()
+            }
+            Problem::KeysExposed { .. } => "chmod 600 the file, or name the keys' files: key_file, auth_key_file".into(),
             Problem::UnusedSa { name } => {
                 format!("name it in a policy with sa = \"{name}\": if a direction has policies, only the SAs that they name are used")
                     .into()

@@ -167,11 +167,16 @@ impl KeyFiles {
         if text.len() > MAX_KEY_FILE_LEN {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too long for a key"));
         }
-        let mode = metadata.permissions().mode() & 0o777;
-        // What root owns is given to a user without rights over it by its group: 0640.
-        let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
-        Ok((text, (metadata.is_file() && mode & others != 0).then_some(mode)))
+        Ok((text, exposed(&metadata)))
     }
+}
+
+/// The permissions of a file if others than its owner may read or write it.
+pub(super) fn exposed(metadata: &std::fs::Metadata) -> Option<u32> {
+    let mode = metadata.permissions().mode() & 0o777;
+    // What root owns is given to a user without rights over it by its group: 0640.
+    let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    (metadata.is_file() && mode & others != 0).then_some(mode)
 }
 
 fn decoded(

@@ -30,6 +30,7 @@ mod per_cpu;
 mod policy;
 mod problem;
 mod schema;
+mod shadowed;
 mod shared_keys;
 mod table;
 mod traffic;
@@ -110,13 +111,15 @@ pub fn load(path: &Path) -> Result<SasFile, SasErrors> {
     let name = path.display().to_string();
     let text = read_text(path).map_err(|problem| of_file(&name, problem))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
-    read(&text, &name, &KeyFiles::In(directory))
+    let mut findings = Findings::beside(OtherKeys::NONE);
+    report_exposed(path, &text, &mut findings);
+    read(&text, &name, &KeyFiles::In(directory), findings)
 }
 
 /// Reads SAs from `text`, calling it `name` in errors; it may name no key files, and nothing but
 /// `text` is looked at.
 pub fn parse(text: &str, name: &str) -> Result<SasFile, SasErrors> {
-    read(text, name, &KeyFiles::None)
+    read(text, name, &KeyFiles::None, Findings::beside(OtherKeys::NONE))
 }
 
 /// The text of a file, in a buffer that is wiped.
@@ -180,8 +183,19 @@ fn texts<'a>(value: &'a DeValue<'_>, words: &mut Vec<&'a str>) {
     }
 }
 
-fn read(text: &str, name: &str, files: &KeyFiles) -> Result<SasFile, SasErrors> {
-    let mut findings = Findings::beside(OtherKeys::NONE);
+/// Notes that a file with keys in it can be read by others.
+pub fn report_exposed(path: &Path, text: &str, findings: &mut Findings) {
+    let Some(mode) = path.metadata().ok().as_ref().and_then(keys::exposed) else { return };
+    let (document, _) = DeTable::parse_recoverable(text);
+    let Some(sas) = document.get_ref().get("sa").and_then(|sas| sas.get_ref().as_array()) else { return };
+    let key = |sa: &DeTable<'_>| ["key", "auth_key"].iter().find_map(|key| Some(sa.get(*key)?.span()));
+    let found = sas.iter().find_map(|sa| key(sa.get_ref().as_table()?));
+    if let Some(span) = found {
+        findings.add(Problem::KeysExposed { mode }, span, "a key");
+    }
+}
+
+fn read(text: &str, name: &str, files: &KeyFiles, mut findings: Findings) -> Result<SasFile, SasErrors> {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         findings.add(
@@ -237,9 +251,10 @@ pub fn read_tables(
     for (entry, outer) in entries.iter_mut().zip(&outers) {
         entry.outer = *outer;
     }
-    let policies = policies(document, text, &names, findings);
+    let (policies, policy_spans) = policies(document, text, &names, findings);
     if entries.len() == names.len() {
         per_cpu::check(&entries, &policies, &names, findings);
+        shadowed::report(&entries, &policies, &policy_spans, &names, findings);
     }
     for direction in [Direction::Seal, Direction::Open] {
         let mut policies = policies.iter().filter(|entry| entry.policy.direction == direction).peekable();
@@ -298,13 +313,20 @@ fn sas(
     entries
 }
 
-fn policies(document: &DeTable<'_>, text: &str, names: &Names, findings: &mut Findings) -> Vec<PolicyEntry> {
+/// The policies, and where they stand.
+fn policies(
+    document: &DeTable<'_>,
+    text: &str,
+    names: &Names,
+    findings: &mut Findings,
+) -> (Vec<PolicyEntry>, Vec<Range<usize>>) {
     let mut lines = Lines::new(text);
     let tables = tables("policy", Section::Policy, document, findings);
     let read = |(table, span): (Table<'_, '_>, Range<usize>)| {
-        policy::read(&table, lines.at(span.start), names, findings)
+        let named = if table.has("name") { table.span("name") } else { span.clone() };
+        Some((policy::read(&table, lines.at(span.start), names, findings)?, named))
     };
-    tables.into_iter().filter_map(read).collect()
+    tables.into_iter().filter_map(read).unzip()
 }
 
 /// The tables called `key`, none if there is no such key.

@@ -110,6 +110,11 @@ impl Names {
         outers
     }
 
+    /// Where an SA says its name.
+    pub(super) fn span(&self, place: usize) -> Range<usize> {
+        self.sas.get(place).map_or(0..0, |sa| sa.span.clone())
+    }
+
     /// Where an SA says which CPU it is bound to.
     pub(super) fn cpu_span(&self, place: usize) -> Range<usize> {
         let sa = self.sas.get(place);

@@ -355,6 +355,39 @@ pub enum Problem {
         /// What to do.
         help: String,
     },
+    /// A warning: another one takes all packets of an SA or policy first.
+    Shadowed {
+        /// `SA` or `policy`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// Name of the one before it.
+        first: String,
+    },
+    /// A warning: the selectors of an SA or policy are of different IP versions.
+    NoCommonFamily {
+        /// `SA` or `policy`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// No packet can come from this address of a peer, or go to it.
+    NoPeer {
+        /// The address.
+        found: IpAddr,
+        /// What kind of address it is.
+        is: &'static str,
+    },
+    /// A warning: an SPI that IANA has reserved.
+    ReservedSpi {
+        /// The SPI.
+        spi: Spi,
+    },
+    /// A warning: the file holds keys, and others than its owner can read or write it.
+    KeysExposed {
+        /// Its permissions.
+        mode: u32,
+    },
     /// A warning: a setting that this SA has no use for.
     NoEffect {
         /// The key.
@@ -369,6 +402,14 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// Whether what it is about can never do anything. That stops no gateway, since the rest of the file works; `check` calls
+    /// it an error.
+    pub fn never_works(&self) -> bool {
+        matches!(self, Problem::Shadowed { .. } | Problem::NoCommonFamily { .. })
+    }
+}
+
 impl Fault for Problem {
     fn help(&self) -> String {
         self.help().into_owned()
@@ -377,6 +418,10 @@ impl Fault for Problem {
     fn severity(&self) -> Severity {
         match self {
             Problem::KeyFileExposed { .. }
+            | Problem::KeysExposed { .. }
+            | Problem::Shadowed { .. }
+            | Problem::NoCommonFamily { .. }
+            | Problem::ReservedSpi { .. }
             | Problem::NoEffect { .. }
             | Problem::UnusedSa { .. }
             | Problem::Advice { .. } => Severity::Warning,

@@ -111,6 +111,19 @@ impl fmt::Display for Problem {
             Problem::Misplaced { key, .. } => write!(f, "unknown key `{key}`"),
             Problem::Advice { message, .. } => f.write_str(message),
             Problem::NoEffect { key, why } => write!(f, "`{key}` has no effect: {why}"),
+            Problem::Shadowed { kind, name, first } => {
+                write!(f, "{kind} `{name}` is never used: `{first}` before it takes all of its packets")
+            }
+            Problem::NoCommonFamily { kind, name } => write!(
+                f,
+                "{kind} `{name}` matches no packet: its `local_ts` and `remote_ts` have no IP version in common"
+            ),
+            Problem::NoPeer { found, is } => write!(f, "`remote` is {found}, {is}"),
+            Problem::ReservedSpi { spi } => write!(f, "SPI {spi} is one of those reserved by IANA, 1 to 255"),
+            Problem::KeysExposed { mode } => write!(
+                f,
+                "the file holds keys, and others than its owner can read or write it (mode {mode:04o})"
+            ),
             Problem::UnusedSa { name } => write!(f, "SA `{name}` is unused: no policy names it"),
         }
     }
