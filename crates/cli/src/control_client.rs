@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use forebay_config as config;
 use forebay_gateway::control::{
-    Client, ClusterDoc, ControlError, FindingDoc, GuardDoc, LimitsDoc, PairDoc, PolicyDoc, ProcessorDoc,
-    ReloadDoc, Request, Response, SaDoc, StatusDoc, TapsDoc,
+    Client, ClusterDoc, ControlError, DropsDoc, EngineDoc, FindingDoc, GuardDoc, LimitsDoc, PairDoc,
+    PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc, StatusDoc, TapsDoc,
 };
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -35,8 +35,32 @@ impl SocketArgs {
             (None, Some(file)) => config::load(file)?.control.socket,
             (None, None) => Path::new(SOCKET).to_owned(),
         };
-        Client::connect(&socket).map_err(report)
+        let mut client = Client::connect(&socket).map_err(report)?;
+        if let Some(file) = &self.config {
+            check_file(&mut client, file, &socket)?;
+        }
+        Ok(client)
     }
+}
+
+/// Refuses the answers of a gateway that runs by another file: several gateways may have been given one socket.
+fn check_file(client: &mut Client, file: &Path, socket: &Path) -> miette::Result<()> {
+    // A standby, and an earlier version, does not say by what file it runs.
+    let Ok(Response::Drops(DropsDoc { config_file, .. })) = client.ask(Request::Drops) else { return Ok(()) };
+    let full = |path: &Path| std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).ok();
+    if config_file.is_empty() || full(file) == full(Path::new(&config_file)) {
+        return Ok(());
+    }
+    Err(miette!(
+        help = format!(
+            "`--config {config_file}`, or `--socket {}` whatever its file is; to run both, give each a `socket` of its \
+             own in `[control]`",
+            socket.display()
+        ),
+        "the gateway at {} runs by {config_file}, not by {}",
+        socket.display(),
+        file.display()
+    ))
 }
 
 /// Arguments of `forebay status` and `reload`.
@@ -92,7 +116,9 @@ impl ShowCommand {
         match response {
             Some(Response::Sas(document)) => print!("{}", sas(&document.sas)),
             Some(Response::Policies(document)) => print!("{}", policies(&document.policies)),
-            Some(Response::Processors(document)) => print!("{}", processors(&document.processors)),
+            Some(Response::Processors(document)) => {
+                print!("{}", processors(&document.processors, &document.engines))
+            }
             Some(Response::Drops(document)) => print!("{}", drops(&document.drops)),
             Some(_) => return Err(unexpected()),
             None => {}
@@ -125,10 +151,16 @@ fn say_reload(document: &ReloadDoc) {
         return;
     }
     let ReloadDoc { added, removed, kept, .. } = document;
-    println!("{kept} SAs kept, {added} added, {removed} removed");
+    println!("{}", kept_in_words(*kept, *added, *removed));
     for setting in &document.restart {
         println!("restart required: {setting}");
     }
+}
+
+/// How many SAs a reload kept, added and removed.
+pub fn kept_in_words(kept: usize, added: usize, removed: usize) -> String {
+    let kept = if kept == 1 { "1 SA kept".to_owned() } else { format!("{kept} SAs kept") };
+    format!("{kept}, {added} added, {removed} removed")
 }
 
 fn unexpected() -> miette::Report {
@@ -187,6 +219,8 @@ fn row(cells: &[&str]) -> Vec<String> {
 
 /// A number with k, M, G or T, so that three digits tell.
 pub fn short(value: f64) -> String {
+    // Of no numbers the sum is -0.
+    let value = value + 0.0;
     let (scale, unit) = match value.abs() {
         v if v >= 1e12 => (1e12, "T"),
         v if v >= 1e9 => (1e9, "G"),
@@ -210,7 +244,12 @@ pub fn time(seconds: f64) -> String {
         s if s >= 1e-3 => format!("{:.1}ms", s * 1e3),
         s if s >= 1e-6 => format!("{:.1}us", s * 1e6),
         0.0 => "0".to_owned(),
-        s => format!("{:.0}ns", s * 1e9),
+        s if s >= 1e-8 => format!("{:.0}ns", s * 1e9),
+        // A block of a fast cipher takes less than a nanosecond.
+        s => {
+            let text = format!("{:.3}", s * 1e9);
+            format!("{}ns", text.trim_end_matches('0').trim_end_matches('.'))
+        }
     }
 }
 
@@ -225,7 +264,8 @@ fn overview(status: &StatusDoc) -> String {
         status.sas.len(),
         status.policies.len(),
     );
-    text += &processors(&status.processors);
+    text += &processors(&status.processors, &status.engines);
+    text += &odd(status);
     let mut rows = vec![row(&["LINK", "SIDE", "IN", "BYTES", "OUT", "BYTES", "NOT SENT"])];
     for link in &status.links {
         let lost: u64 = link.drops.values().sum();
@@ -325,7 +365,7 @@ fn sas(sas: &[SaDoc]) -> String {
     for sa in sas {
         let texts = [&sa.name, &sa.direction, &sa.spi, &sa.proposal, &sa.remote].map(Clone::clone);
         let counts = [sa.packets, sa.bytes, sa.auth_failures, sa.replays].map(|count| short(count as f64));
-        let mut last = vec![ends(&sa.lifetime.hard)];
+        let mut last = vec![expires(&sa.lifetime.hard, &sa.left)];
         if cpus {
             last.push(sa.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()));
         }
@@ -339,14 +379,25 @@ pub fn at_engine(name: &str, engine: usize, several: bool) -> String {
     if several { format!("{name}@{engine}") } else { name.to_owned() }
 }
 
-/// The hard limits in few words.
-fn ends(limits: &LimitsDoc) -> String {
-    let mut parts = Vec::new();
-    parts.extend(limits.time_s.map(time));
-    parts.extend(limits.use_time_s.map(|seconds| format!("{} of use", time(seconds))));
-    parts.extend(limits.bytes.map(|bytes| format!("{}B", short(bytes as f64))));
-    parts.extend(limits.packets.map(|packets| format!("{} packets", short(packets as f64))));
-    if parts.is_empty() { "never".to_owned() } else { parts.join(", ") }
+/// What is left until an SA ends, by the limit of which the smallest share is left.
+fn expires(hard: &LimitsDoc, left: &LimitsDoc) -> String {
+    let count = |value: Option<u64>| value.map(|value| value as f64);
+    let limits = [
+        (hard.time_s, left.time_s),
+        (hard.use_time_s, left.use_time_s),
+        (count(hard.bytes), count(left.bytes)),
+        (count(hard.packets), count(left.packets)),
+    ];
+    let shares = limits.into_iter().enumerate();
+    let shares = shares.filter_map(|(place, (hard, left))| Some((left? / hard?.max(1e-9), place, left?)));
+    match shares.min_by(|one, two| one.0.total_cmp(&two.0)) {
+        None => "never".to_owned(),
+        Some((_, _, 0.0)) => "expired".to_owned(),
+        Some((_, 0, left)) => time(left),
+        Some((_, 1, left)) => format!("{} of use", time(left)),
+        Some((_, 2, left)) => format!("{}B", short(left)),
+        Some((.., left)) => format!("{} packets", short(left)),
+    }
 }
 
 fn policies(policies: &[PolicyDoc]) -> String {
@@ -360,7 +411,24 @@ fn policies(policies: &[PolicyDoc]) -> String {
     table(6, &rows)
 }
 
-fn processors(processors: &[ProcessorDoc]) -> String {
+/// A gateway's processors. Of an engine the first is its core, whose load is that of the worker thread, for it does more
+/// than crypto.
+fn processors(processors: &[ProcessorDoc], engines: &[EngineDoc]) -> String {
+    let mut processors = processors.to_vec();
+    let mut shares = Vec::new();
+    for at in 0..processors.len() {
+        let is_core = at == 0 || processors[at - 1].engine != processors[at].engine;
+        let core = engines.get(processors[at].engine).filter(|engine| is_core && engine.cpu_s > 0.0);
+        shares.push(core.map(|_| processors[at].load));
+        if let Some(core) = core {
+            processors[at].load = core.load;
+        }
+    }
+    processor_table(&processors, &shares)
+}
+
+/// `crypto`: the share of a core's time that is crypto, where the load is that of all of its work.
+fn processor_table(processors: &[ProcessorDoc], crypto: &[Option<f64>]) -> String {
     let header = [
         "PROCESSOR",
         "KIND",
@@ -368,15 +436,17 @@ fn processors(processors: &[ProcessorDoc]) -> String {
         "PACKETS",
         "BYTES",
         "LOAD",
+        "CRYPTO",
         "QUEUE",
         "PREDICTED",
         "ACTUAL",
-        "ERROR",
+        "OFF BY",
         "COSTS",
     ];
     let mut rows = vec![row(&header)];
     let several = processors.iter().any(|one| one.engine > 0);
-    for one in processors {
+    let percent = |share: f64| format!("{:.0}%", 100.0 * share);
+    for (one, crypto) in processors.iter().zip(crypto) {
         let jobs = one.jobs.max(1) as f64;
         let state = if one.out { "ejected" } else { "ok" };
         let costs: Vec<String> = one
@@ -390,7 +460,8 @@ fn processors(processors: &[ProcessorDoc]) -> String {
             state.to_owned(),
             short(one.packets as f64),
             short(one.bytes as f64),
-            format!("{:.0}%", 100.0 * one.load),
+            percent(one.load),
+            percent(crypto.unwrap_or(one.load)),
             one.queue.to_string(),
             time(one.predicted_response_s / jobs),
             time(one.response_s / jobs),
@@ -399,6 +470,15 @@ fn processors(processors: &[ProcessorDoc]) -> String {
         ]);
     }
     table(3, &rows)
+}
+
+/// What should not be many, in a line.
+fn odd(status: &StatusDoc) -> String {
+    let late: u64 = status.processors.iter().map(|one| one.late).sum();
+    let redone: u64 = status.engines.iter().map(|one| one.redone).sum();
+    let forged: u64 = status.sas.iter().map(|sa| sa.auth_failures).sum();
+    let replayed: u64 = status.sas.iter().map(|sa| sa.replays).sum();
+    format!("Jobs late {late}, redone {redone}; packets refused: ICV failure {forged}, replayed {replayed}\n")
 }
 
 fn drops(drops: &std::collections::BTreeMap<String, u64>) -> String {
@@ -430,9 +510,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_sa_expires_by_the_limit_that_comes_first_and_never_without() {
+        let hard =
+            LimitsDoc { time_s: Some(3_600.0), bytes: Some(1_000_000), packets: Some(100), use_time_s: None };
+        let left = |time_s, bytes, packets| {
+            let left = LimitsDoc {
+                time_s: Some(time_s),
+                bytes: Some(bytes),
+                packets: Some(packets),
+                use_time_s: None,
+            };
+            expires(&hard, &left)
+        };
+        assert_eq!(left(1_800.0, 900_000, 90), "30m");
+        assert_eq!(left(1_800.0, 20_000, 90), "20.0kB");
+        assert_eq!(left(1_800.0, 900_000, 7), "7 packets");
+        assert_eq!(left(1_800.0, 900_000, 0), "expired");
+        assert_eq!(expires(&LimitsDoc::default(), &LimitsDoc::default()), "never");
+        let used = LimitsDoc { use_time_s: Some(60.0), ..LimitsDoc::default() };
+        assert_eq!(expires(&used, &used), "60.0s of use");
+    }
+
+    #[test]
     fn numbers_and_times_are_short() {
         let shown = [0.0, 7.0, 9.5, 1_234.0, 12_345.0, 123_456.0, 9.99e6, 1e9, 2.5e12].map(short);
         assert_eq!(shown, ["0", "7", "9.5", "1234", "12.3k", "123k", "9.99M", "1.00G", "2.50T"]);
+        assert_eq!([std::iter::empty::<f64>().sum(), -0.0].map(short), ["0", "0"]);
+        assert_eq!([5.92e-10, 1.25e-9, 12.6e-9].map(time), ["0.592ns", "1.25ns", "13ns"]);
         let shown = [0.0, 4e-9, 2.5e-6, 0.02, 3.0, 600.0, 9_000.0, 259_200.0].map(time);
         assert_eq!(shown, ["0", "4ns", "2.5us", "20.0ms", "3.0s", "10m", "2.5h", "3d"]);
     }

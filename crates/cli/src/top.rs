@@ -134,6 +134,7 @@ fn press(key: KeyCode, modifiers: KeyModifiers, screen: &mut Screen) -> bool {
         KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return false,
         KeyCode::Char('q') | KeyCode::Esc => return false,
         KeyCode::Char('p' | ' ') => screen.paused = !screen.paused,
+        KeyCode::Char('?' | 'h') => screen.help = !screen.help,
         KeyCode::Char('s') => screen.order = screen.order.next(),
         KeyCode::Down | KeyCode::Char('j') => screen.scroll = screen.scroll.saturating_add(1),
         KeyCode::Up | KeyCode::Char('k') => screen.scroll = screen.scroll.saturating_sub(1),

@@ -82,6 +82,7 @@ fn status(age: u64) -> StatusDoc {
         version: "0.1.0".to_owned(),
         uptime_s: age as f64,
         config: "gateway.toml".to_owned(),
+        config_file: "/etc/forebay/gateway.toml".to_owned(),
         sas: vec![sa],
         policies: vec![policy],
         processors: vec![core],
@@ -188,5 +189,22 @@ fn nobody_answers_is_exit_code_2_with_a_hint() {
             said.contains("cannot connect to a gateway at") && said.contains("start the gateway"),
             "{said}"
         );
+    }
+}
+
+/// Two gateways with the default socket: the one that has it does not answer for the other.
+#[test]
+fn the_figures_of_another_file_are_refused_with_a_hint() {
+    let gateway = Gateway::new(ReloadDoc::default());
+    let file =
+        "[[outside]]\nkind = \"udp\"\n[keys]\nsource = \"xfrm\"\n[control]\nsocket = \"control.sock\"\n";
+    std::fs::write(gateway.folder.path().join("b.toml"), file).unwrap();
+    for args in [&["status"][..], &["show", "sas"], &["reload"], &["top", "--print", "1"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
+        command.args(args).args(["--config", "b.toml"]).current_dir(gateway.folder.path());
+        let output = command.env("NO_COLOR", "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).replace('\n', " ");
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains("runs by /etc/forebay/gateway.toml") && said.contains("--socket"), "{said}");
     }
 }

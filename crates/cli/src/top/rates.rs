@@ -25,6 +25,8 @@ pub struct Rates {
     pub sas: Vec<SaRates>,
     /// The links.
     pub links: Vec<LinkRates>,
+    /// Late jobs, redone jobs and refused packets a second.
+    pub odd: [f64; 3],
     /// Reason, packets a second, packets in all; those of links by their names.
     pub drops: Vec<(String, f64, u64)>,
 }
@@ -38,8 +40,10 @@ pub struct ProcessorRates {
     pub kind: String,
     /// Whether it is taken out.
     pub out: bool,
-    /// Share of its time that it worked, 0 to 1.
+    /// Share of its time that it worked, 0 to 1: of the core that runs an engine whatever it did, of others crypto.
     pub load: f64,
+    /// Share of its time that was crypto.
+    pub crypto: f64,
     /// Packets a second.
     pub packets: f64,
     /// Bits a second.
@@ -110,6 +114,15 @@ impl Rates {
             name: at_engine(&one.name, one.engine, several),
             ..rate.processor(old.get(&(one.engine, &one.name)), one)
         });
+        let mut processors: Vec<ProcessorRates> = processors.collect();
+        for (place, one) in now.processors.iter().enumerate() {
+            // The first of an engine is the core that runs it.
+            let is_core = place == 0 || now.processors[place - 1].engine != one.engine;
+            if let Some(core) = now.engines.get(one.engine).filter(|core| is_core && core.cpu_s > 0.0) {
+                let old = before.engines.get(one.engine).map_or(0.0, |old| old.cpu_s);
+                processors[place].load = ((core.cpu_s - old) * rate.0).clamp(0.0, 1.0);
+            }
+        }
         let old: HashMap<_, _> =
             before.sas.iter().map(|sa| ((&sa.direction, &sa.spi, &sa.remote, &sa.name), sa)).collect();
         let sas =
@@ -128,7 +141,8 @@ impl Rates {
                 .engines
                 .iter()
                 .fold((0, 0), |(in_flight, room), one| (in_flight + one.in_flight, room + one.room)),
-            processors: processors.collect(),
+            processors,
+            odd: rate.odd(before, now),
             sas: sas.collect(),
             links: links.collect(),
             drops: rate.drops(before, now),
@@ -171,11 +185,13 @@ impl Rate {
             )
         });
         let packets = self.of(Some(old.packets), now.packets);
+        let crypto = ((now.busy_s - old.busy_s) * self.0).clamp(0.0, 1.0);
         ProcessorRates {
             name: now.name.clone(),
             kind: now.kind.clone(),
             out: now.out,
-            load: ((now.busy_s - old.busy_s) * self.0).clamp(0.0, 1.0),
+            load: crypto,
+            crypto,
             packets,
             bits: 8.0 * self.of(Some(old.bytes), now.bytes),
             bundle: if jobs > 0.0 { (now.packets - old.packets) as f64 / jobs } else { 0.0 },
@@ -210,6 +226,19 @@ impl Rate {
             sent: (of(|link| link.packets_out), 8.0 * of(|link| link.bytes_out)),
             queue: now.queue,
         }
+    }
+
+    fn odd(&self, before: &StatusDoc, now: &StatusDoc) -> [f64; 3] {
+        let late = |status: &StatusDoc| status.processors.iter().map(|one| one.late).sum::<u64>();
+        let redone = |status: &StatusDoc| status.engines.iter().map(|one| one.redone).sum::<u64>();
+        let refused =
+            |status: &StatusDoc| status.sas.iter().map(|sa| sa.auth_failures + sa.replays).sum::<u64>();
+        [
+            late(now).saturating_sub(late(before)),
+            redone(now).saturating_sub(redone(before)),
+            refused(now).saturating_sub(refused(before)),
+        ]
+        .map(|count| count as f64 * self.0)
     }
 
     /// The reasons, those of now first.
@@ -291,7 +320,14 @@ pub mod tests {
                 .collect(),
             links: vec![link("forebay0", "inside"), link("udp-1", "outside")],
             drops: [("in_state_seq_error".to_owned(), 7 * n), ("out_no_states".to_owned(), 5)].into(),
-            engines: vec![EngineDoc { in_flight: 12, room: 4_084, ..EngineDoc::default() }],
+            engines: vec![EngineDoc {
+                in_flight: 12,
+                room: 4_084,
+                redone: 2 * n,
+                cpu_s: 0.3 * n as f64,
+                load: 0.3,
+                ..EngineDoc::default()
+            }],
             ..StatusDoc::default()
         }
     }
@@ -301,6 +337,11 @@ pub mod tests {
         let rates = Rates::between(&status(10), &status(12));
         let helper = &rates.processors[1];
         assert_eq!((helper.packets, helper.bits, helper.load, helper.bundle), (4_000.0, 32e6, 0.25, 4.0));
+        // The core does more than crypto.
+        let core = &rates.processors[0];
+        assert!((core.load - 0.3).abs() < 1e-9 && core.crypto == 0.0, "{core:?}");
+        assert_eq!((helper.load, helper.crypto), (0.25, 0.25));
+        assert_eq!(rates.odd, [0.0, 2.0, 1.0]);
         let (predicted, actual, off) = helper.response.unwrap();
         let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
         assert!(near(predicted, 2e-6) && near(actual, 3e-6) && near(off, 1.5e-6));

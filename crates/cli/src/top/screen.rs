@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, Wrap};
 
 use super::rates::{ProcessorRates, Rates, SaRates};
 use crate::control_client::{explanation, short, time};
@@ -53,10 +53,13 @@ pub struct Screen {
     pub order: Order,
     /// Whether nothing new is asked for.
     pub paused: bool,
+    /// Whether the columns are explained in the place of the SAs.
+    pub help: bool,
 }
 
-/// From this width on there are more columns.
-const WIDE: u16 = 110;
+/// From this width on there are more columns; below the other one fewer.
+const WIDE: u16 = 120;
+const NARROW: u16 = 72;
 /// Most columns of a name, of an address.
 const NAME: u16 = 20;
 const ADDRESS: u16 = 39;
@@ -72,26 +75,38 @@ impl Screen {
     pub fn draw(&self, frame: &mut Frame<'_>, rates: &Rates) {
         let area = frame.area();
         let processors = (rates.processors.len() as u16 + 2).min(area.height / 3).max(3);
-        let bottom = (rates.drops.len().max(rates.links.len()) as u16 + 2).clamp(4, (area.height / 4).max(4));
+        let below = if area.width < NARROW { 3 } else { 4 };
+        let bottom =
+            (rates.drops.len().max(rates.links.len()) as u16 + 2).clamp(4, (area.height / below).max(4));
+        let head_lines = heading(rates, self.paused, area.width);
         let rows = [
-            Constraint::Length(2),
+            Constraint::Length(head_lines.len() as u16),
             Constraint::Length(processors),
             Constraint::Min(3),
             Constraint::Length(bottom),
             Constraint::Length(1),
         ];
         let [head, middle, list, below, keys] = Layout::vertical(rows).areas(area);
-        frame.render_widget(heading(rates, self.paused), head);
+        frame.render_widget(Paragraph::new(head_lines), head);
         frame.render_widget(processor_table(rates, middle), middle);
-        frame.render_widget(self.sa_table(rates, list), list);
-        let share = if area.width >= WIDE { 55 } else { 52 };
-        let [left, right] =
-            Layout::horizontal([Constraint::Percentage(share), Constraint::Percentage(100 - share)])
-                .areas(below);
+        match self.help {
+            true => frame.render_widget(help(), list),
+            false => frame.render_widget(self.sa_table(rates, list), list),
+        }
+        // Side by side neither has room for its numbers.
+        let [left, right] = match area.width < NARROW {
+            true => Layout::vertical([Constraint::Percentage(50); 2]).areas(below),
+            false => {
+                Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below)
+            }
+        };
         frame.render_widget(link_table(rates, left), left);
         frame.render_widget(drop_table(rates, right), right);
-        frame
-            .render_widget(Paragraph::new("q quit   s sort   up/down scroll   space pause").style(DIM), keys);
+        let words = match area.width < NARROW {
+            true => "q quit  ? help  s sort  space pause",
+            false => "q quit   ? help   s sort   up/down scroll   space pause",
+        };
+        frame.render_widget(Paragraph::new(words).style(DIM), keys);
     }
 
     /// The screen without colours.
@@ -117,7 +132,7 @@ impl Screen {
             }
             Order::Name => sas.sort_by(|a, b| a.name.cmp(&b.name)),
         }
-        let wide = area.width >= WIDE;
+        let (wide, narrow) = (area.width >= WIDE, area.width < NARROW);
         let shown = usize::from(area.height.saturating_sub(2));
         let begin = self.scroll.min(sas.len().saturating_sub(shown));
         let rows = sas.iter().skip(begin).take(shown).map(|sa| {
@@ -126,6 +141,12 @@ impl Screen {
             if wide {
                 cells.push(Cell::new(sa.spi.clone()));
                 cells.push(Cell::new(sa.proposal.clone()));
+            }
+            if narrow {
+                let rates = [count(sa.packets), short(sa.bits)].map(|rate| Cell::new(right(rate)));
+                cells.extend(rates);
+                cells.push(refused(sa.forged + sa.replayed));
+                return Row::new(cells);
             }
             cells.extend([
                 Cell::new(sa.remote.clone()),
@@ -145,9 +166,14 @@ impl Screen {
             header.extend(["SPI", "proposal"]);
             widths.extend([Constraint::Length(10), Constraint::Length(17)]);
         }
-        header.extend(["peer", ">packet/s", ">bit/s", ">forged/s", ">replay/s", ">packets"]);
-        widths.extend([peer, Constraint::Length(8), Constraint::Length(7)]);
-        widths.extend([Constraint::Length(8), Constraint::Length(8), Constraint::Length(7)]);
+        if narrow {
+            header.extend([">packet/s", ">bit/s", ">refused/s"]);
+            widths.extend([8, 7, 9].map(Constraint::Length));
+        } else {
+            header.extend(["peer", ">packet/s", ">bit/s", ">forged/s", ">replay/s", ">packets"]);
+            widths.push(peer);
+            widths.extend([8, 7, 8, 8, 7].map(Constraint::Length));
+        }
         let title = match sas.len() {
             all if all > shown => {
                 format!(
@@ -185,7 +211,42 @@ fn count(rate: f64) -> String {
     if rate == 0.0 { "-".to_owned() } else { short(rate) }
 }
 
-fn heading(rates: &Rates, paused: bool) -> Paragraph<'static> {
+/// What the columns mean.
+fn help() -> Paragraph<'static> {
+    let lines = [
+        "load       share of the time that the core works, polling included; of others crypto",
+        "crypto     share of the time that is crypto",
+        "queue      jobs that wait for the processor",
+        "predicted  time from dispatch to completion that the scheduler expects, mean of jobs",
+        "actual     the time that it took; off by: mean distance of the two, job by job",
+        "bundle     packets per job (120 columns and more)",
+        "alpha      factor on the predicted finish time (120 columns and more)",
+        "forged     packets whose ICV is wrong; replay: received twice or too late",
+        "late       completions after the job's deadline; redone: jobs done again by the core",
+        "p/s        packets per second; k, M, G: thousands, millions, thousand millions",
+        "keys       q quit, ? help, s sort SAs, up and down scroll, space pause",
+    ];
+    let lines: Vec<Line<'static>> = lines.into_iter().map(Line::from).collect();
+    Paragraph::new(lines).wrap(Wrap { trim: false }).block(block(" help: ? again "))
+}
+
+/// Pieces of text with space between them, on as many lines as they need.
+fn wrapped(pieces: Vec<Span<'static>>, width: u16) -> Vec<Line<'static>> {
+    const SPACE: &str = "   ";
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    for piece in pieces {
+        match lines.last_mut() {
+            Some(line) if line.width() + SPACE.len() + piece.width() <= usize::from(width) => {
+                line.push_span(Span::raw(SPACE));
+                line.push_span(piece);
+            }
+            _ => lines.push(Line::from(piece)),
+        }
+    }
+    lines
+}
+
+fn heading(rates: &Rates, paused: bool, width: u16) -> Vec<Line<'static>> {
     // What programs send and get.
     let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
     let inside = rates.links.iter().filter(|link| link.is_inside);
@@ -193,78 +254,84 @@ fn heading(rates: &Rates, paused: bool) -> Paragraph<'static> {
         .fold(((0.0, 0.0), (0.0, 0.0)), |(sent, got), link| (add(sent, link.received), add(got, link.sent)));
     let dropped: f64 = rates.drops.iter().map(|drop| drop.1).sum();
     let (in_flight, room) = rates.in_flight;
-    let mut first = vec![
-        Span::styled(format!("forebay {} ", rates.version), HEAD),
-        Span::raw(format!("{}, up {}", rates.config, time(rates.uptime_s))),
-        Span::styled(if paused { "  PAUSED" } else { "" }, BAD),
-    ];
+    let program = format!("forebay {} {}, up {}", rates.version, rates.config, time(rates.uptime_s));
+    let mut first = vec![Span::styled(program, HEAD)];
+    first.extend(paused.then(|| Span::styled("PAUSED", BAD)));
     if let Some((text, is_bad)) = &rates.others {
-        first.push(Span::styled(format!("   {text}"), if *is_bad { BAD } else { DIM }));
+        first.push(Span::styled(text.clone(), if *is_bad { BAD } else { DIM }));
     }
+    let passed = |word: &str, (packets, bits): (f64, f64)| {
+        Span::raw(format!("{word} {} p/s {}bit/s", short(packets), short(bits)))
+    };
+    let bad = |is_bad: bool| if is_bad { BAD } else { DIM };
+    let [late, redone, refused] = rates.odd;
+    let odd = format!("late {} redone {} refused {} /s", short(late), short(redone), short(refused));
     let second = vec![
-        Span::raw(format!(
-            "out {} p/s {}bit/s   in {} p/s {}bit/s   ",
-            short(sent.0),
-            short(sent.1),
-            short(got.0),
-            short(got.1)
-        )),
-        Span::raw(format!("in flight {in_flight} of {}   ", in_flight + room)),
-        Span::styled(format!("dropped {} p/s", short(dropped)), if dropped > 0.0 { BAD } else { DIM }),
+        passed("out", sent),
+        passed("in", got),
+        Span::raw(format!("in flight {in_flight} of {}", in_flight + room)),
+        Span::styled(format!("dropped {} p/s", short(dropped)), bad(dropped > 0.0)),
+        Span::styled(odd, bad(late + redone + refused > 0.0)),
     ];
-    Paragraph::new(vec![Line::from(first), Line::from(second)])
+    let mut lines = wrapped(first, width);
+    lines.extend(wrapped(second, width));
+    lines
 }
 
 fn processor_table(rates: &Rates, area: Rect) -> Table<'_> {
-    let wide = area.width >= WIDE;
-    let rows = rates.processors.iter().map(|one| processor_row(one, wide));
-    let mut header =
-        vec!["processor", "load", ">packet/s", ">bit/s", ">queue", ">predicted", ">actual", ">off by"];
-    let mut widths = vec![Constraint::Max(NAME), Constraint::Length(BAR as u16 + 6)];
-    widths.extend([Constraint::Length(8), Constraint::Length(7), Constraint::Length(5)]);
-    widths.extend([Constraint::Length(9), Constraint::Length(7), Constraint::Length(7)]);
+    let (wide, narrow) = (area.width >= WIDE, area.width < NARROW);
+    let rows = rates.processors.iter().map(|one| processor_row(one, wide, narrow));
+    let mut header = vec!["processor", if wide { "load" } else { ">load" }];
+    let mut widths = vec![if wide { Constraint::Max(NAME) } else { Constraint::Fill(1) }];
+    widths.push(Constraint::Length(if wide { BAR as u16 + 6 } else { 6 }));
+    if !narrow {
+        header.push(">crypto");
+        widths.push(Constraint::Length(6));
+    }
+    header.extend([">packet/s", ">bit/s", ">queue"]);
+    widths.extend([8, 7, 5].map(Constraint::Length));
+    if !narrow {
+        header.extend([">predicted", ">actual", ">off by"]);
+        widths.extend([9, 7, 7].map(Constraint::Length));
+    }
     if wide {
         header.extend([">bundle", ">alpha", "kind", "state"]);
-        widths.extend([
-            Constraint::Length(6),
-            Constraint::Length(6),
-            Constraint::Length(4),
-            Constraint::Length(5),
-        ]);
+        widths.extend([6, 6, 4, 5].map(Constraint::Length));
     }
     Table::new(rows, widths).header(header_row(&header)).block(block(" processors "))
 }
 
-fn processor_row(one: &ProcessorRates, wide: bool) -> Row<'static> {
+fn processor_row(one: &ProcessorRates, wide: bool, narrow: bool) -> Row<'static> {
     let filled = (one.load * BAR as f64).round() as usize;
     let colour = match one.load {
         load if load > 0.9 => Color::Red,
         load if load > 0.6 => Color::Yellow,
         _ => Color::Green,
     };
-    let bar = Line::from(vec![
-        Span::styled("█".repeat(filled), Style::new().fg(colour)),
-        Span::styled("░".repeat(BAR - filled), DIM),
-        Span::raw(match 100.0 * one.load {
-            small if small < 10.0 => format!("{small:>5.1}%"),
-            load => format!("{load:>5.0}%"),
-        }),
-    ]);
+    let percent = |share: f64| match 100.0 * share {
+        small if small < 10.0 => format!("{small:>5.1}%"),
+        load => format!("{load:>5.0}%"),
+    };
+    let load = match wide {
+        true => Line::from(vec![
+            Span::styled("█".repeat(filled), Style::new().fg(colour)),
+            Span::styled("░".repeat(BAR - filled), DIM),
+            Span::raw(percent(one.load)),
+        ]),
+        false => right(percent(one.load)).style(Style::new().fg(colour)),
+    };
     let (predicted, actual, off) = match one.response {
         Some((predicted, actual, off)) => (time(predicted), time(actual), time(off)),
         None => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
     };
     let name = if one.out { format!("{} (out)", one.name) } else { one.name.clone() };
-    let mut cells = vec![
-        Cell::new(name),
-        Cell::new(bar),
-        Cell::new(right(count(one.packets))),
-        Cell::new(right(short(one.bits))),
-        Cell::new(right(one.queue.to_string())),
-        Cell::new(right(predicted)),
-        Cell::new(right(actual)),
-        Cell::new(right(off)),
-    ];
+    let mut cells = vec![Cell::new(name), Cell::new(load)];
+    cells.extend((!narrow).then(|| Cell::new(right(percent(one.crypto)))));
+    let counts = [count(one.packets), short(one.bits), one.queue.to_string()];
+    cells.extend(counts.map(|count| Cell::new(right(count))));
+    if !narrow {
+        cells.extend([predicted, actual, off].map(|text| Cell::new(right(text))));
+    }
     if wide {
         cells.extend([
             Cell::new(right(format!("{:.1}", one.bundle))),
@@ -351,6 +418,43 @@ mod tests {
             assert!(text.contains(part), "no `{part}` in\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    /// At every width each number is whole and each name can be told.
+    #[test]
+    fn nothing_is_cut_at_the_usual_widths() {
+        let mut after = status(12);
+        after.links[0].packets_in = 99_999_999;
+        after.links[0].bytes_in = 99_999_999_999;
+        let rates = Rates::between(&status(10), &after);
+        for (columns, parts) in [
+            (50, vec!["tunnel-039-in", "core", "card.1 (out)", "refused/s", "? help", "dropped 27.0 p/s"]),
+            (
+                80,
+                vec![
+                    "tunnel-039-in",
+                    "2001:db8",
+                    "dropped 27.0 p/s",
+                    "late 0 redone 2 refused 1 /s",
+                    "crypto",
+                ],
+            ),
+            (160, vec!["bundle", "0x00001027", "30%", "? help"]),
+        ] {
+            let text = Screen::default().as_text(&rates, columns, 30);
+            for part in parts {
+                assert!(text.contains(part), "no `{part}` at {columns} columns in\n{text}");
+            }
+            assert!(!text.contains("-0"), "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= usize::from(columns)), "{text}");
+        }
+        let idle = Rates::between(&StatusDoc::default(), &StatusDoc::default());
+        let text = Screen::default().as_text(&idle, 80, 24);
+        assert!(text.contains("dropped 0 p/s") && !text.contains("-0"), "{text}");
+        let help = Screen { help: true, ..Screen::default() }.as_text(&rates, 80, 30);
+        for part in ["off by", "bundle     packets per job", "redone", "help: ? again"] {
+            assert!(help.contains(part), "no `{part}` in\n{help}");
+        }
     }
 
     #[test]

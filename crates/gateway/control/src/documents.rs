@@ -17,6 +17,9 @@ pub struct StatusDoc {
     pub uptime_s: f64,
     /// The file that it runs by.
     pub config: String,
+    /// The same as a path from the root, which tells the gateways of one host apart.
+    #[serde(default)]
+    pub config_file: String,
     /// The SAs, outbound and inbound.
     pub sas: Vec<SaDoc>,
     /// The policies in the order in which they are looked at.
@@ -143,6 +146,9 @@ pub struct ProcessorsDoc {
     pub schema: u32,
     /// See [`StatusDoc::processors`].
     pub processors: Vec<ProcessorDoc>,
+    /// See [`StatusDoc::engines`].
+    #[serde(default)]
+    pub engines: Vec<EngineDoc>,
 }
 
 /// Packets that were dropped.
@@ -152,6 +158,9 @@ pub struct DropsDoc {
     pub schema: u32,
     /// See [`StatusDoc::drops`].
     pub drops: BTreeMap<String, u64>,
+    /// See [`StatusDoc::config_file`].
+    #[serde(default)]
+    pub config_file: String,
 }
 
 /// An SA.
@@ -186,8 +195,11 @@ pub struct SaDoc {
     pub unsure: u64,
     /// The path MTU if one is known.
     pub mtu: Option<u16>,
-    /// When it ends.
+    /// When it ends, as configured.
     pub lifetime: LifetimeDoc,
+    /// What is left until each of its hard limits; behind the first that is used up nothing passes.
+    #[serde(default)]
+    pub left: LimitsDoc,
     /// Of a per-CPU SA (RFC 9611): the worker whose packets it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
@@ -320,6 +332,12 @@ pub struct LinkDoc {
 /// What an engine did beyond passing packets on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineDoc {
+    /// CPU time of its worker thread, in seconds: receiving, sending and polling as well as crypto.
+    #[serde(default)]
+    pub cpu_s: f64,
+    /// Share of the uptime that this is: the load of the core.
+    #[serde(default)]
+    pub load: f64,
     /// Packets in flight.
     pub in_flight: u64,
     /// Packets that may still come in.

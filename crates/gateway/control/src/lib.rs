@@ -80,10 +80,14 @@ impl Response {
             Request::Status => Response::Status(Box::new(status)),
             Request::Sas => Response::Sas(SasDoc { schema, sas: status.sas }),
             Request::Policies => Response::Policies(PoliciesDoc { schema, policies: status.policies }),
-            Request::Processors => {
-                Response::Processors(ProcessorsDoc { schema, processors: status.processors })
+            Request::Processors => Response::Processors(ProcessorsDoc {
+                schema,
+                processors: status.processors,
+                engines: status.engines,
+            }),
+            Request::Drops => {
+                Response::Drops(DropsDoc { schema, drops: status.drops, config_file: status.config_file })
             }
-            Request::Drops => Response::Drops(DropsDoc { schema, drops: status.drops }),
             Request::Reload => return None,
         })
     }

@@ -3,89 +3,225 @@
 //! Written here and not by a client library: those keep counters of their own, which code increments. Here the workers
 //! count, and what they have counted is read as one status, of which this is another print.
 
-use std::collections::BTreeMap;
-use std::fmt::{Display, Write};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Write;
 
 use forebay_drops::DropReason;
 
-use super::{ClusterDoc, GuardDoc, PairDoc, StatusDoc, TapsDoc};
+use super::{ClusterDoc, GuardDoc, LimitsDoc, PairDoc, SaDoc, StatusDoc, TapsDoc};
 
 /// The content type for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The document as text.
 pub fn text(status: &StatusDoc) -> String {
-    let mut text = Text(String::with_capacity(16_384 + 512 * status.sas.len()));
-    text.family("forebay_info", "gauge", "Version of the running gateway.");
-    text.sample("forebay_info", &[("version", &status.version)], 1);
-    text.family("forebay_uptime_seconds", "gauge", "Time since the gateway started.");
-    text.sample("forebay_uptime_seconds", &[], status.uptime_s);
-    sas(status, &mut text);
-    processors(status, &mut text);
-    links(status, &mut text);
-    drops(&status.drops, &mut text);
-    engines(status, &mut text);
-    taps(&status.taps, &mut text);
-    guard(&status.guard, &mut text);
-    status.pair.iter().for_each(|one| pair(one, &mut text));
-    status.cluster.iter().for_each(|one| cluster(one, &mut text));
-    text.0
+    Exporter::default().text(status)
 }
 
-struct Text(String);
+/// Makes one text after the other. Between them it keeps what SAs that are gone have counted: a rekey puts another SA in
+/// the place of one, and the counters of both are one series, which must not fall.
+#[derive(Default)]
+pub struct Exporter {
+    /// By SPI, peer and direction: the SAs of the last status with what they had counted.
+    last: HashMap<(String, String, String), (SaLabels, [u64; OF_SA])>,
+    /// By labels: what SAs counted that are gone.
+    gone: HashMap<SaLabels, [u64; OF_SA]>,
+}
 
-impl Text {
-    /// Begins a family of samples.
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+/// `sa`, `direction` and `remote`: what stays the same when an SA is rekeyed.
+type SaLabels = [String; 3];
+
+/// Counters of an SA.
+const OF_SA: usize = 5;
+
+impl Exporter {
+    /// The document as text.
+    pub fn text(&mut self, status: &StatusDoc) -> String {
+        let mut text = Text { out: String::with_capacity(16_384 + 512 * status.sas.len()), family: None };
+        text.family("forebay_info", "gauge", "Version of the running gateway.");
+        text.sample(&[("version", &status.version)], 1);
+        text.family("forebay_uptime_seconds", "gauge", "Time since the gateway started.");
+        text.sample(&[], status.uptime_s);
+        self.sas(status, &mut text);
+        processors(status, &mut text);
+        links(status, &mut text);
+        drops(&status.drops, &mut text);
+        engines(status, &mut text);
+        taps(&status.taps, &mut text);
+        guard(&status.guard, &mut text);
+        status.pair.iter().for_each(|one| pair(one, &mut text));
+        status.cluster.iter().for_each(|one| cluster(one, &mut text));
+        text.end_family();
+        text.out
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0.push_str(name);
-        for (at, (label, value)) in labels.iter().enumerate() {
-            let _ = write!(self.0, "{}{label}=\"", if at == 0 { '{' } else { ',' });
-            for char in value.chars() {
-                match char {
-                    '\\' => self.0.push_str("\\\\"),
-                    '"' => self.0.push_str("\\\""),
-                    '\n' => self.0.push_str("\\n"),
-                    char => self.0.push(char),
+    fn sas(&mut self, status: &StatusDoc, text: &mut Text) {
+        self.note(status);
+        let families = [
+            ("forebay_sa_packets_total", "Packets processed by the SA."),
+            ("forebay_sa_bytes_total", "Bytes of the SA's packets outside the tunnel."),
+            ("forebay_sa_auth_failures_total", "Packets with an ICV failure."),
+            ("forebay_sa_replays_total", "Packets rejected by the replay check."),
+            (
+                "forebay_sa_unsure_total",
+                "Packets rejected by the replay check because they may have been received before a crash; included in forebay_sa_replays_total.",
+            ),
+        ];
+        for (place, (name, help)) in families.into_iter().enumerate() {
+            text.family(name, "counter", help);
+            let of_gone = |sa: &SaDoc| self.gone.get(&labels_of(sa)).map_or(0, |counts| counts[place]);
+            let mut said = HashSet::new();
+            for sa in &status.sas {
+                let labels = labels_of(sa);
+                let counts = [sa.packets, sa.bytes, sa.auth_failures, sa.replays, sa.unsure];
+                let before = if said.insert(labels.clone()) { of_gone(sa) } else { 0 };
+                text.sample(&with_names(&labels), before + counts[place]);
+            }
+        }
+        let left: [OfLeft; 3] = [
+            ("forebay_sa_left_seconds", "Time until the SA's hard lifetime ends.", |left| {
+                [left.time_s, left.use_time_s].into_iter().flatten().min_by(f64::total_cmp)
+            }),
+            ("forebay_sa_left_bytes", "Bytes until the SA's hard lifetime ends.", |left| {
+                left.bytes.map(|bytes| bytes as f64)
+            }),
+            ("forebay_sa_left_packets", "Packets until the SA's hard lifetime ends.", |left| {
+                left.packets.map(|packets| packets as f64)
+            }),
+        ];
+        for (name, help, value) in left {
+            // While an SA is replaced by another, what the later one has left counts.
+            text.family_of(name, "gauge", help, f64::max);
+            for sa in &status.sas {
+                if let Some(value) = value(&sa.left) {
+                    text.sample(&with_names(&labels_of(sa)), value);
                 }
             }
-            self.0.push('"');
         }
-        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
-}
 
-fn sas(status: &StatusDoc, text: &mut Text) {
-    let families: [OfSa; 5] = [
-        ("forebay_sa_packets_total", "Packets processed by the SA.", |sa| sa.packets),
-        ("forebay_sa_bytes_total", "Bytes of the SA's packets outside the tunnel.", |sa| sa.bytes),
-        ("forebay_sa_auth_failures_total", "Packets with an ICV failure.", |sa| sa.auth_failures),
-        ("forebay_sa_replays_total", "Packets rejected by the replay check.", |sa| sa.replays),
-        (
-            "forebay_sa_unsure_total",
-            "Packets rejected by the replay check because they may have been received before a crash; included in forebay_sa_replays_total.",
-            |sa| sa.unsure,
-        ),
-    ];
-    for (name, help, value) in families {
-        text.family(name, "counter", help);
+    /// Takes over the counts of a status.
+    fn note(&mut self, status: &StatusDoc) {
+        let before = std::mem::take(&mut self.last);
         for sa in &status.sas {
-            let labels = [
-                ("sa", &*sa.name),
-                ("spi", &*sa.spi),
-                ("direction", &*sa.direction),
-                ("remote", &*sa.remote),
-            ];
-            text.sample(name, &labels, value(sa));
+            let counts = [sa.packets, sa.bytes, sa.auth_failures, sa.replays, sa.unsure];
+            let key = (sa.spi.clone(), sa.remote.clone(), sa.direction.clone());
+            self.last.insert(key, (labels_of(sa), counts));
+        }
+        for (key, (labels, counts)) in before {
+            // One that counts anew is another one with the same SPI.
+            if self.last.get(&key).is_none_or(|(now, later)| *now != labels || later[0] < counts[0]) {
+                let sums = self.gone.entry(labels).or_default();
+                sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            }
+        }
+        // A series without any SA ends.
+        let live: HashSet<&SaLabels> = self.last.values().map(|(labels, _)| labels).collect();
+        self.gone.retain(|labels, _| live.contains(labels));
+    }
+}
+
+/// What is left of the life of an SA: name, what it is, and its value.
+type OfLeft = (&'static str, &'static str, fn(&LimitsDoc) -> Option<f64>);
+
+fn with_names(labels: &SaLabels) -> [(&'static str, &str); 3] {
+    let [sa, direction, remote] = labels;
+    [("sa", sa), ("direction", direction), ("remote", remote)]
+}
+
+/// The labels of an SA. The SPI is none of them, nor is a name that is made of it, as those of the kernel's SAs are: each rekey
+/// would be a new series.
+fn labels_of(sa: &SaDoc) -> SaLabels {
+    let of_spi = sa.name.strip_prefix("xfrm-").is_some_and(|rest| sa.spi.ends_with(rest));
+    let name = if of_spi { "xfrm".to_owned() } else { sa.name.clone() };
+    [name, sa.direction.clone(), sa.remote.clone()]
+}
+
+/// The text so far, and the family of samples that is being written. In a family no set of labels stands twice, as
+/// Prometheus would drop the whole answer: samples that have the same are made one.
+struct Text {
+    out: String,
+    family: Option<Family>,
+}
+
+struct Family {
+    name: &'static str,
+    /// What two samples with the same labels are together.
+    merge: fn(f64, f64) -> f64,
+    samples: Vec<(String, f64)>,
+    places: HashMap<String, usize>,
+}
+
+/// What a sample may be.
+trait Number {
+    fn number(self) -> f64;
+}
+
+macro_rules! numbers {
+    ($($type:ty)*) => { $(impl Number for $type { fn number(self) -> f64 { self as f64 } })* };
+}
+
+numbers! { u8 i32 u64 usize f64 }
+
+impl Number for &u64 {
+    fn number(self) -> f64 {
+        *self as f64
+    }
+}
+
+impl Text {
+    /// Begins a family of samples, of which those with the same labels are added.
+    fn family(&mut self, name: &'static str, kind: &str, help: &str) {
+        self.family_of(name, kind, help, |one, two| one + two);
+    }
+
+    fn family_of(&mut self, name: &'static str, kind: &str, help: &str, merge: fn(f64, f64) -> f64) {
+        self.end_family();
+        let _ = write!(self.out, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        self.family = Some(Family { name, merge, samples: Vec::new(), places: HashMap::new() });
+    }
+
+    fn sample(&mut self, labels: &[(&str, &str)], value: impl Number) {
+        let Some(family) = &mut self.family else { return };
+        let (labels, value) = (written(labels), value.number());
+        match family.places.get(&labels) {
+            Some(&place) => family.samples[place].1 = (family.merge)(family.samples[place].1, value),
+            None => {
+                family.places.insert(labels.clone(), family.samples.len());
+                family.samples.push((labels, value));
+            }
+        }
+    }
+
+    fn end_family(&mut self) {
+        let Some(family) = self.family.take() else { return };
+        for (labels, value) in family.samples {
+            let _ = writeln!(self.out, "{}{labels} {value}", family.name);
         }
     }
 }
 
-/// A family of the SAs: name, what it is, and its value.
-type OfSa = (&'static str, &'static str, fn(&super::SaDoc) -> u64);
+/// Labels in braces, their values escaped.
+fn written(labels: &[(&str, &str)]) -> String {
+    let mut text = String::new();
+    for (at, (label, value)) in labels.iter().enumerate() {
+        let _ = write!(text, "{}{label}=\"", if at == 0 { '{' } else { ',' });
+        for char in value.chars() {
+            match char {
+                '\\' => text.push_str("\\\\"),
+                '"' => text.push_str("\\\""),
+                '\n' => text.push_str("\\n"),
+                char => text.push(char),
+            }
+        }
+        text.push('"');
+    }
+    if !labels.is_empty() {
+        text.push('}');
+    }
+    text
+}
+
 /// A family of the links: name, what it is, and its values in and out.
 type OfLink = (&'static str, &'static str, [fn(&super::LinkDoc) -> u64; 2]);
 /// A family of the captures: name, what it is, and its value.
@@ -109,9 +245,12 @@ fn processors(status: &StatusDoc, text: &mut Text) {
         ("forebay_processor_bytes_total", "counter", "Bytes processed by the processor.", |one| {
             one.bytes as f64
         }),
-        ("forebay_processor_busy_seconds_total", "counter", "Time that the processor was busy.", |one| {
-            one.busy_s
-        }),
+        (
+            "forebay_processor_busy_seconds_total",
+            "counter",
+            "Time that the processor was busy with crypto; a core does other work besides (forebay_engine_cpu_seconds_total).",
+            |one| one.busy_s,
+        ),
         (
             "forebay_processor_predicted_work_seconds_total",
             "counter",
@@ -161,7 +300,7 @@ fn processors(status: &StatusDoc, text: &mut Text) {
         for one in &status.processors {
             let engine = one.engine.to_string();
             let labels = [("processor", &*one.name), ("kind", &*one.kind), ("engine", &*engine)];
-            text.sample(name, &labels, value(one));
+            text.sample(&labels, value(one));
         }
     }
 }
@@ -190,7 +329,7 @@ fn links(status: &StatusDoc, text: &mut Text) {
                     ("engine", &*engine),
                     ("direction", direction),
                 ];
-                text.sample(name, &labels, value(link));
+                text.sample(&labels, value(link));
             }
         }
     }
@@ -198,7 +337,7 @@ fn links(status: &StatusDoc, text: &mut Text) {
     for link in &status.links {
         let engine = link.engine.to_string();
         let labels = [("link", &*link.name), ("side", &*link.side), ("engine", &*engine)];
-        text.sample("forebay_link_queue", &labels, link.queue);
+        text.sample(&labels, link.queue);
     }
     text.family(
         "forebay_link_drops_total",
@@ -210,15 +349,16 @@ fn links(status: &StatusDoc, text: &mut Text) {
             let engine = link.engine.to_string();
             let labels =
                 [("link", &*link.name), ("side", &*link.side), ("engine", &*engine), ("reason", reason)];
-            text.sample("forebay_link_drops_total", &labels, count);
+            text.sample(&labels, count);
         }
     }
     let help = "Packets received by a link that are not for the gateway.";
     text.family("forebay_link_passed_over_total", "counter", help);
     for link in &status.links {
         for (kind, count) in &link.passed_over {
-            let labels = [("link", &*link.name), ("side", &*link.side), ("kind", kind)];
-            text.sample("forebay_link_passed_over_total", &labels, count);
+            let engine = link.engine.to_string();
+            let labels = [("link", &*link.name), ("side", &*link.side), ("engine", &*engine), ("kind", kind)];
+            text.sample(&labels, count);
         }
     }
 }
@@ -228,12 +368,12 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
     text.family("forebay_drops_total", "counter", "Packets dropped by the engine.");
     for reason in DropReason::ALL {
         let count = counts.get(reason.name()).copied().unwrap_or(0);
-        text.sample("forebay_drops_total", &[("reason", reason.name())], count);
+        text.sample(&[("reason", reason.name())], count);
     }
     for (reason, count) in
         counts.iter().filter(|(name, _)| DropReason::ALL.iter().all(|one| one.name() != *name))
     {
-        text.sample("forebay_drops_total", &[("reason", reason)], count);
+        text.sample(&[("reason", reason)], count);
     }
 }
 
@@ -299,17 +439,22 @@ fn engines(status: &StatusDoc, text: &mut Text) {
             |one| one.held,
         ),
     ];
+    let help = "CPU time of the worker thread: receiving, sending and polling as well as crypto.";
+    text.family("forebay_engine_cpu_seconds_total", "counter", help);
+    for (number, engine) in status.engines.iter().enumerate() {
+        text.sample(&[("engine", &number.to_string())], engine.cpu_s);
+    }
     for (name, kind, help, value) in families {
         text.family(name, kind, help);
         for (number, engine) in status.engines.iter().enumerate() {
-            text.sample(name, &[("engine", &number.to_string())], value(engine));
+            text.sample(&[("engine", &number.to_string())], value(engine));
         }
     }
 }
 
 fn guard(guard: &GuardDoc, text: &mut Text) {
     text.family("forebay_guard_up", "gauge", "1 while the guard's rules are installed, otherwise 0.");
-    text.sample("forebay_guard_up", &[], u8::from(guard.state == "on"));
+    text.sample(&[], u8::from(guard.state == "on"));
     let families = [
         (
             "forebay_guard_forged_total",
@@ -326,7 +471,7 @@ fn guard(guard: &GuardDoc, text: &mut Text) {
     ];
     for (name, help, count) in families {
         text.family(name, "counter", help);
-        text.sample(name, &[], count);
+        text.sample(&[], count);
     }
 }
 
@@ -379,7 +524,7 @@ fn pair(pair: &PairDoc, text: &mut Text) {
     ];
     for (name, kind, help, value) in families {
         text.family(name, kind, help);
-        text.sample(name, &[], value);
+        text.sample(&[], value);
     }
 }
 
@@ -437,19 +582,19 @@ fn cluster(cluster: &ClusterDoc, text: &mut Text) {
     ];
     for (name, kind, help, value) in families {
         text.family(name, kind, help);
-        text.sample(name, &[], value);
+        text.sample(&[], value);
     }
 }
 
 fn taps(taps: &TapsDoc, text: &mut Text) {
     text.family("forebay_taps_up", "gauge", "1 while packets are captured, otherwise 0.");
-    text.sample("forebay_taps_up", &[], u8::from(taps.state == "on"));
+    text.sample(&[], u8::from(taps.state == "on"));
     text.family(
         "forebay_taps_failures_total",
         "counter",
         "Times that packet capture stopped because of an error.",
     );
-    text.sample("forebay_taps_failures_total", &[], taps.failures);
+    text.sample(&[], taps.failures);
     let families: [OfSide; 3] = [
         ("forebay_tap_packets_total", "Packets written to capture files.", |side| side.packets),
         ("forebay_tap_bytes_total", "Bytes written to capture files.", |side| side.bytes),
@@ -462,7 +607,7 @@ fn taps(taps: &TapsDoc, text: &mut Text) {
     for (name, help, value) in families {
         text.family(name, "counter", help);
         for side in &taps.sides {
-            text.sample(name, &[("side", &side.side)], value(side));
+            text.sample(&[("side", &side.side)], value(side));
         }
     }
 }

@@ -86,7 +86,7 @@ impl Server {
             let (stream, address) = listener.accept()?;
             Ok((Source::from(address.ip()), stream))
         };
-        let figures = Figures { answer, token, last: Mutex::default() };
+        let figures = Figures { answer, token, last: Mutex::default(), exporter: Mutex::default() };
         let serve = move |stream, place: &Place| scrape(stream, place, &figures);
         let mut server = Server::start("forebay-metrics", Places::new(limit, []), listener, accept, serve)?;
         server.address = Some(address);
@@ -243,6 +243,7 @@ struct Figures {
     token: Option<Token>,
     /// The last text, and when it was made.
     last: Mutex<Option<(Instant, String)>>,
+    exporter: Mutex<metrics::Exporter>,
 }
 
 impl Figures {
@@ -254,7 +255,7 @@ impl Figures {
             return Some(text.clone());
         }
         let Response::Status(status) = (self.answer)(Request::Status) else { return None };
-        let text = metrics::text(&status);
+        let text = self.exporter.lock().unwrap_or_else(PoisonError::into_inner).text(&status);
         *last = Some((Instant::now(), text.clone()));
         Some(text)
     }

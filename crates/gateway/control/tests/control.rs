@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use forebay_config::{Control, Metrics};
 use forebay_control::{
-    Answer, Client, ClusterDoc, ControlError, LinkDoc, PairDoc, ProcessorDoc, REQUEST_MAX, Request, Response,
-    SaDoc, Server, StatusDoc, metrics,
+    Answer, Client, ClusterDoc, ControlError, EngineDoc, LimitsDoc, LinkDoc, PairDoc, ProcessorDoc,
+    REQUEST_MAX, Request, Response, SaDoc, Server, StatusDoc, metrics,
 };
 
 fn status() -> StatusDoc {
@@ -34,13 +34,32 @@ fn status() -> StatusDoc {
     };
     let mut link = LinkDoc { name: "forebay0".to_owned(), side: "inside".to_owned(), ..LinkDoc::default() };
     link.drops.insert("too_big".to_owned(), 4);
+    // A raw link opens both IP versions under one name; each engine has a queue of every link.
+    let raw = |engine, packets_in| LinkDoc {
+        name: "raw".to_owned(),
+        side: "outside".to_owned(),
+        engine,
+        packets_in,
+        drops: [("too_big".to_owned(), 1)].into(),
+        passed_over: [("other".to_owned(), 1)].into(),
+        ..LinkDoc::default()
+    };
+    let left = LimitsDoc { time_s: Some(60.0), bytes: Some(5_000), ..LimitsDoc::default() };
+    // The kernel's SAs are called by their SPIs.
+    let kernel = |spi: &str, packets| SaDoc {
+        name: format!("xfrm-{spi}"),
+        spi: format!("0x{spi}"),
+        left: left.clone(),
+        ..sa("", packets)
+    };
     StatusDoc {
         schema: 1,
         version: "1.2.3".to_owned(),
         uptime_s: 12.5,
-        sas: vec![sa("east", 7), sa("odd \"name\"\\\n", 1)],
+        sas: vec![sa("east", 7), sa("odd \"name\"\\\n", 1), kernel("c0000001", 5), kernel("c0000002", 6)],
+        engines: vec![EngineDoc { cpu_s: 1.5, ..EngineDoc::default() }, EngineDoc::default()],
         processors: vec![core],
-        links: vec![link],
+        links: vec![link, raw(0, 3), raw(0, 4), raw(1, 5), raw(1, 6)],
         drops: [("in_no_states".to_owned(), 9)].into(),
         pair: Some(PairDoc { role: "active".to_owned(), ..PairDoc::default() }),
         cluster: Some(ClusterDoc { name: "gw-1".to_owned(), ..ClusterDoc::default() }),
@@ -222,6 +241,62 @@ fn who_does_not_show_the_token_gets_no_metrics() {
 #[test]
 fn metrics_keep_to_the_format() {
     let text = metrics::text(&status());
+    read_strictly(&text);
+    for sample in [
+        "forebay_info{version=\"1.2.3\"} 1",
+        "forebay_sa_packets_total{sa=\"east\",direction=\"out\",remote=\"192.0.2.2\"} 7",
+        "forebay_sa_packets_total{sa=\"odd \\\"name\\\"\\\\\\n\",direction=\"out\",remote=\"192.0.2.2\"} 1",
+        "forebay_sa_packets_total{sa=\"xfrm\",direction=\"out\",remote=\"192.0.2.2\"} 11",
+        "forebay_sa_left_seconds{sa=\"xfrm\",direction=\"out\",remote=\"192.0.2.2\"} 60",
+        "forebay_sa_left_bytes{sa=\"xfrm\",direction=\"out\",remote=\"192.0.2.2\"} 5000",
+        "forebay_engine_cpu_seconds_total{engine=\"0\"} 1.5",
+        "forebay_link_packets_total{link=\"raw\",side=\"outside\",engine=\"1\",direction=\"in\"} 11",
+        "forebay_processor_queue{processor=\"core\",kind=\"core\",engine=\"0\"} 3",
+        "forebay_processor_up{processor=\"core\",kind=\"core\",engine=\"0\"} 1",
+        "forebay_link_drops_total{link=\"forebay0\",side=\"inside\",engine=\"0\",reason=\"too_big\"} 4",
+        "forebay_drops_total{reason=\"in_no_states\"} 9",
+        "forebay_drops_total{reason=\"queue_full\"} 0",
+    ] {
+        assert!(text.lines().any(|line| line == sample), "{sample}\n{text}");
+    }
+}
+
+/// An SA takes the place of another: the series goes on, and none is new.
+#[test]
+fn a_rekey_makes_no_new_series_and_no_counter_falls() {
+    let mut exporter = metrics::Exporter::default();
+    let mut now = status();
+    let series = |text: &str| -> Vec<String> {
+        let samples = text.lines().filter(|line| line.starts_with("forebay_sa_"));
+        samples.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+    };
+    let packets = |text: &str| -> u64 {
+        let line =
+            text.lines().find(|line| line.starts_with("forebay_sa_packets_total{sa=\"xfrm\"")).unwrap();
+        line.rsplit_once(' ').unwrap().1.parse().unwrap()
+    };
+    let first = exporter.text(&now);
+    assert_eq!(packets(&first), 11);
+    for spi in 3..20 {
+        let (old, replaced) = (now.sas[3].clone(), 100 * spi);
+        now.sas[2] = old;
+        now.sas[3].name = format!("xfrm-c{spi:07x}");
+        now.sas[3].spi = format!("0xc{spi:07x}");
+        now.sas[3].packets = replaced;
+        let text = exporter.text(&now);
+        read_strictly(&text);
+        assert_eq!(series(&text), series(&first));
+    }
+    // All of the packets that ever were: 5 + 6 + 300 + 400 + ... + 1900.
+    assert_eq!(packets(&exporter.text(&now)), 11 + (3..20).map(|spi| 100 * spi).sum::<u64>());
+    // Without an SA the series ends.
+    now.sas.truncate(2);
+    assert!(!exporter.text(&now).contains("xfrm"));
+}
+
+/// Fails where Prometheus would drop a sample or the whole answer, or a reader could not tell what a sample is.
+fn read_strictly(text: &str) {
+    assert!(text.ends_with('\n') && !text.contains("\n\n"));
     let is_word = |word: &str| {
         !word.is_empty()
             && !word.starts_with(|char: char| char.is_ascii_digit())
@@ -257,21 +332,15 @@ fn metrics_keep_to_the_format() {
                 escaped = char == '\\' && !escaped;
                 ends
             });
-            rest = &value[end.unwrap() + 1..];
+            let end = end.unwrap();
+            let escapes = value[..end].replace("\\\\", "").match_indices('\\').all(|(at, _)| {
+                matches!(value[..end].replace("\\\\", "").as_bytes().get(at + 1), Some(b'"' | b'n'))
+            });
+            assert!(escapes, "{line}: only a backslash, a quote and a new line are escaped");
+            assert_ne!(label, "spi", "a series for each SPI has no bound");
+            rest = &value[end + 1..];
             rest = rest.strip_prefix(',').unwrap_or(rest);
         }
-    }
-    for sample in [
-        "forebay_info{version=\"1.2.3\"} 1",
-        "forebay_sa_packets_total{sa=\"east\",spi=\"0x00001001\",direction=\"out\",remote=\"192.0.2.2\"} 7",
-        "forebay_sa_packets_total{sa=\"odd \\\"name\\\"\\\\\\n\",spi=\"0x00001001\",direction=\"out\",remote=\"192.0.2.2\"} 1",
-        "forebay_processor_queue{processor=\"core\",kind=\"core\",engine=\"0\"} 3",
-        "forebay_processor_up{processor=\"core\",kind=\"core\",engine=\"0\"} 1",
-        "forebay_link_drops_total{link=\"forebay0\",side=\"inside\",engine=\"0\",reason=\"too_big\"} 4",
-        "forebay_drops_total{reason=\"in_no_states\"} 9",
-        "forebay_drops_total{reason=\"queue_full\"} 0",
-    ] {
-        assert!(text.lines().any(|line| line == sample), "{sample}\n{text}");
     }
 }
 

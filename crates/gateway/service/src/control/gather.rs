@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use forebay_crypto::{Direction, SessionId, Suite};
 use forebay_engine::ProcessorStats;
 use forebay_ipsec::{
-    Action, DropCounts, Lifetime, Limits, Mode, PathMtuCounters, Policy, Protocol, SaConfig, SaCounters, Spi,
+    Action, DropCounts, Lifetime, Limits, Lived, Mode, PathMtuCounters, Policy, Protocol, SaConfig,
+    SaCounters, Spi,
 };
 use forebay_links::RxDrops;
 use forebay_processors::CORE;
@@ -34,6 +35,8 @@ pub struct Snapshot {
     links: Vec<Link>,
     drops: DropCounts,
     counts: WorkerCounts,
+    /// CPU time of the worker's thread.
+    running: Duration,
     in_flight: usize,
     room: usize,
     redone: u64,
@@ -63,6 +66,7 @@ struct Sa {
     /// This side's address, and the peer's.
     ends: (IpAddr, IpAddr),
     lifetime: Lifetime,
+    lived: Lived,
     cpu: Option<u32>,
     counters: SaCounters,
     mtu: Option<u16>,
@@ -143,6 +147,7 @@ impl Snapshot {
         let processors = engine.processors().enumerate().map(processor).collect();
         Snapshot {
             now: engine.clock().now(),
+            running: engine.clock().running(),
             sas: vec![],
             policies: vec![],
             processors,
@@ -192,12 +197,13 @@ impl Snapshot {
             pid: std::process::id(),
             uptime_s: uptime.as_secs(),
             config: file.to_owned(),
+            config_file: absolute(file),
             sas: sas(&all),
             policies,
             processors: processors.collect(),
             links: links.collect(),
             drops,
-            engines: all.iter().map(Snapshot::engine).collect(),
+            engines: all.iter().map(|one| one.engine(uptime)).collect(),
             taps: TapsDoc::default(),
             guard: GuardDoc::default(),
             pair: None,
@@ -205,8 +211,11 @@ impl Snapshot {
         }
     }
 
-    fn engine(&self) -> EngineDoc {
+    fn engine(&self, uptime: Duration) -> EngineDoc {
+        let of_uptime = self.running.as_secs() / uptime.as_secs().max(1e-9);
         EngineDoc {
+            cpu_s: self.running.as_secs(),
+            load: if uptime == Duration::ZERO { 0.0 } else { of_uptime.min(1.0) },
             in_flight: self.in_flight as u64,
             room: self.room as u64,
             redone: self.redone,
@@ -227,6 +236,11 @@ impl Snapshot {
     }
 }
 
+/// A path by which others find the file too.
+fn absolute(file: &str) -> String {
+    std::path::absolute(file).map_or_else(|_| file.to_owned(), |path| path.display().to_string())
+}
+
 /// SAs from this number on, in the order of their numbers.
 fn some_sas(worker: &mut Worker, from: u32) -> Vec<Sa> {
     let sad = worker.engine().sad();
@@ -240,6 +254,7 @@ fn some_sas(worker: &mut Worker, from: u32) -> Vec<Sa> {
         suite: config.suite,
         ends: (config.local, config.remote),
         lifetime: config.lifetime,
+        lived: sad.lived(session).unwrap_or_default(),
         cpu: config.cpu,
         counters: *counters,
         mtu: sad.path_mtu(session),
@@ -280,7 +295,19 @@ fn sa(one: &Sa) -> SaDoc {
         unsure: one.unsure,
         mtu: one.mtu,
         lifetime: LifetimeDoc { soft: limits(&one.lifetime.soft), hard: limits(&one.lifetime.hard) },
+        left: left(&one.lifetime.hard, &one.lived),
         cpu: one.cpu,
+    }
+}
+
+/// What is left until each hard limit.
+fn left(hard: &Limits, lived: &Lived) -> LimitsDoc {
+    let less = |limit: Duration, spent: Duration| (limit - spent).as_secs();
+    LimitsDoc {
+        time_s: hard.time.map(|limit| less(limit, lived.age)),
+        use_time_s: hard.use_time.map(|limit| less(limit, lived.used.unwrap_or(Duration::ZERO))),
+        bytes: hard.bytes.map(|limit| limit.saturating_sub(lived.bytes)),
+        packets: hard.packets.map(|limit| limit.saturating_sub(lived.packets)),
     }
 }
 
