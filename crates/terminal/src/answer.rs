@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::output;
+use crate::{journal, output};
 
 /// How a command ended, short of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,10 @@ pub fn exit_number(ended: miette::Result<Answer>) -> u8 {
             130
         }
         Err(report) => {
-            output::complain(format_args!("{report:?}\n"));
+            let text = format!("{report:?}\n");
+            let text =
+                if journal::is_stderr() { journal::with_priority(journal::ERROR, &text) } else { text };
+            output::complain(format_args!("{text}"));
             2
         }
     }

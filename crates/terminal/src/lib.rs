@@ -10,6 +10,7 @@
 
 mod answer;
 pub mod host;
+pub mod journal;
 pub mod output;
 #[cfg(feature = "progress")]
 pub mod progress;
