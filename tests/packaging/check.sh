@@ -76,7 +76,7 @@ expect() { # what is offered, the words
 expect gateway forebay ga
 expect --config forebay gateway --conf
 expect 'reload' forebay rel
-case " $(offered forebay '') " in *' completions '* | *' man '*) fail "hidden commands are offered" ;; esac
+case " $(offered forebay '') " in *' completions '*) ;; *) fail "forebay offers: $(offered forebay '')" ;; esac
 case " $(offered forebay show '') " in *' sas '*) ;; *) fail "show offers: $(offered forebay show '')" ;; esac
 if has zsh 'syntax of its completions'; then zsh -n "$work/forebay.zsh"; fi
 if has fish 'syntax of its completions'; then fish --no-execute "$work/forebay.fish"; fi

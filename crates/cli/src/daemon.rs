@@ -42,10 +42,10 @@ enum Command {
     #[command(flatten)]
     Operation(operation::Operation),
     /// Write manual pages to a directory.
-    #[command(hide = true)]
+    #[command(after_help = "Example: forebay man man1")]
     Man(manual::ManArgs),
     /// Print shell completions.
-    #[command(hide = true)]
+    #[command(after_help = "Example: forebay completions bash > /etc/bash_completion.d/forebay")]
     Completions(manual::CompletionsArgs),
 }
 

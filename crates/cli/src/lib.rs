@@ -82,10 +82,10 @@ enum Command {
     #[command(after_help = "Example: forebay demo --out demo-run")]
     Demo(forebay_demo::DemoArgs),
     /// Write manual pages to a directory.
-    #[command(hide = true)]
+    #[command(after_help = "Example: forebay man man1")]
     Man(manual::ManArgs),
     /// Print shell completions.
-    #[command(hide = true)]
+    #[command(after_help = "Example: forebay completions bash > /etc/bash_completion.d/forebay")]
     Completions(manual::CompletionsArgs),
 }
 
@@ -145,6 +145,7 @@ mod tests {
         let operation = operation::Operation::augment_subcommands(clap::Command::new("forebay"));
         let mut parts = names(operation);
         parts.extend(workbench::COMMANDS.iter().map(ToString::to_string));
+        parts.extend(["completions", "man"].map(str::to_owned));
         parts.sort();
         assert_eq!(parts, names(Cli::command()));
     }

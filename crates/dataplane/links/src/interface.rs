@@ -209,6 +209,19 @@ impl Interface {
         self.new_route(NLM_F_CREATE | NLM_F_REPLACE, network, prefix)
     }
 
+    /// The route of another interface that [`Interface::add_route`] would replace: to exactly this network, with the metric
+    /// that a route has without one.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn replaces(&self, network: IpAddr, prefix: u8) -> io::Result<Option<OtherRoute>> {
+        let asked = Request::new(RTM_GETROUTE, 0).route_as_it_stands(family(network)).ip(RTA_DST, network);
+        match asked.ask(&self.netlink, |answer| Some(OtherRoute::of(answer, prefix, self.index))) {
+            Err(error) if matches!(error.raw_os_error(), Some(NO_ROUTE | NO_HOST_ROUTE)) => Ok(None),
+            found => found,
+        }
+    }
+
     /// The same, if there is no such route; one by another interface with the same metric stays.
     ///
     /// # Errors
@@ -254,6 +267,59 @@ fn all_rp_filter(netlink: &OwnedFd) -> io::Result<u32> {
         .ask(netlink, |answer| u32_at(find(answer.get(4..)?, NETCONFA_RP_FILTER)?, 0))
 }
 
+/// A route to a network that is not by the interface of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherRoute {
+    /// `rtmsg` without its flags, and the attributes that make the route.
+    head: [u8; RTMSG],
+    attributes: Vec<(u16, Vec<u8>)>,
+}
+
+impl OtherRoute {
+    fn of(answer: &[u8], prefix: u8, index: u32) -> Option<OtherRoute> {
+        let mut head: [u8; RTMSG] = *answer.first_chunk()?;
+        let [_, len, _, _, table, _, _, kind, ..] = head;
+        // The flags are those of the answer.
+        head[8..].fill(0);
+        let rest = answer.get(RTMSG..)?;
+        let known = |kind| Some((kind, find(rest, kind)?.to_vec()));
+        let number =
+            |kind| find(rest, kind).and_then(|value| Some(u32::from_ne_bytes(*value.first_chunk()?)));
+        // Without a metric, IPv6 takes IP6_RT_PRIO_USER.
+        let usual = if head[0] == AF_INET6 { 1_024 } else { 0 };
+        let replaced = len == prefix && table == 254 && kind == RTN_UNICAST;
+        let other = number(RTA_OIF) != Some(index) && number(RTA_PRIORITY).unwrap_or(0) == usual;
+        let attributes =
+            [RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_PREFSRC, RTA_METRICS, RTA_MULTIPATH, RTA_VIA];
+        (replaced && other)
+            .then(|| OtherRoute { head, attributes: attributes.into_iter().filter_map(known).collect() })
+    }
+
+    /// The next hop, if it is a router.
+    pub fn gateway(&self) -> Option<IpAddr> {
+        let value = &self.attributes.iter().find(|(kind, _)| *kind == RTA_GATEWAY)?.1;
+        let v4 = <[u8; 4]>::try_from(&value[..]).map(IpAddr::from);
+        v4.or_else(|_| <[u8; 16]>::try_from(&value[..]).map(IpAddr::from)).ok()
+    }
+}
+
+/// Adds a route again that [`Interface::replaces`] has found, if the network has none now.
+///
+/// # Errors
+/// Without `CAP_NET_ADMIN`, if there is a route, and if its interface or next hop is gone.
+pub fn give_route_back(route: &OtherRoute) -> io::Result<()> {
+    give_back(&request::open()?, route)
+}
+
+fn give_back(netlink: &OwnedFd, route: &OtherRoute) -> io::Result<()> {
+    let request = Request::new(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL).head(&route.head);
+    route
+        .attributes
+        .iter()
+        .fold(request, |request, (kind, value)| request.attribute(*kind, value))
+        .send(netlink)
+}
+
 fn family(address: IpAddr) -> u8 {
     if address.is_ipv6() { AF_INET6 } else { AF_INET }
 }
@@ -282,7 +348,19 @@ const IFA_LOCAL: u16 = 2;
 const IFA_CACHEINFO: u16 = 6;
 const IFA_FLAGS: u16 = 8;
 const RTA_DST: u16 = 1;
+const RTM_GETROUTE: u16 = 26;
+const RTMSG: usize = 12;
+const RTN_UNICAST: u8 = 1;
 const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PRIORITY: u16 = 6;
+const RTA_PREFSRC: u16 = 7;
+const RTA_METRICS: u16 = 8;
+const RTA_MULTIPATH: u16 = 9;
+const RTA_VIA: u16 = 18;
+/// `ENETUNREACH` and `EHOSTUNREACH`.
+const NO_ROUTE: i32 = 101;
+const NO_HOST_ROUTE: i32 = 113;
 const IFF_UP: u32 = 1;
 /// Disables duplicate address detection: no host behind a TUN device could have the address.
 const IFA_F_NODAD: u8 = 2;

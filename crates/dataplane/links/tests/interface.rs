@@ -5,7 +5,7 @@
 #[path = "support/namespace.rs"]
 mod namespace;
 
-use forebay_links::interface::{Interface, NextHop, RouteLookup};
+use forebay_links::interface::{Interface, NextHop, RouteLookup, give_route_back};
 use namespace::cable;
 
 #[test]
@@ -69,5 +69,41 @@ fn own_sources_are_accepted_once() {
         assert!(cable.accept_own_sources().unwrap(), "the stricter one counts");
         assert_eq!((own("accept_local"), own("rp_filter")), ("1".to_owned(), "2".to_owned()));
         assert!(!cable.accept_own_sources().unwrap());
+    });
+}
+
+#[test]
+fn a_route_whose_place_another_takes_is_found_and_comes_back() {
+    let Some([a, _b]) = cable(1432) else { return };
+    a.ip("route add 192.0.2.0/24 via 10.8.0.2");
+    a.ip("route add 198.51.100.0/24 via 10.8.0.2 metric 50");
+    a.ip("route add 2001:db8::/32 via fd08::2");
+    a.ip("link add tunnel type dummy");
+    a.ip("link set tunnel up");
+    a.run(|| {
+        let tunnel = Interface::by_name("tunnel").unwrap();
+        let cable = Interface::by_name("cable").unwrap();
+        let found = |network: &str, prefix| tunnel.replaces(network.parse().unwrap(), prefix).unwrap();
+        assert_eq!(found("192.0.2.0", 25), None, "of another length");
+        assert_eq!(found("198.51.100.0", 24), None, "of another metric");
+        assert_eq!(found("203.0.113.0", 24), None, "no route");
+        assert_eq!(cable.replaces("192.0.2.0".parse().unwrap(), 24).unwrap(), None, "its own");
+        let ways = RouteLookup::open().unwrap();
+        let way = |to: &str| ways.next_hop(to.parse().unwrap()).map(|hop| hop.index);
+        let replaced = [("192.0.2.0", 24, "10.8.0.2"), ("2001:db8::", 32, "fd08::2")];
+        let kept = replaced.map(|(network, prefix, router)| {
+            let route = found(network, prefix).unwrap();
+            assert_eq!(route.gateway(), Some(router.parse().unwrap()));
+            tunnel.add_route(network.parse().unwrap(), prefix).unwrap();
+            assert_eq!(way(network).unwrap(), tunnel.index());
+            route
+        });
+        std::process::Command::new("ip").args(["link", "del", "tunnel"]).status().unwrap();
+        assert!(way("192.0.2.0").is_err());
+        kept.iter().for_each(|route| give_route_back(route).unwrap());
+        for (network, ..) in replaced {
+            assert_eq!(way(network).unwrap(), cable.index());
+        }
+        assert!(give_route_back(&kept[0]).is_err(), "it is there");
     });
 }

@@ -84,6 +84,21 @@ impl Request {
         self
     }
 
+    /// The same of the route as it stands in the table, whose prefix is in the answer (`RTM_F_FIB_MATCH`).
+    pub(super) fn route_as_it_stands(mut self, family: u8) -> Request {
+        const FIB_MATCH: u32 = 0x2000;
+        let len = if family == super::AF_INET6 { 128 } else { 32 };
+        self.body.extend([family, len, 0, 0, 0, 0, 0, 0]);
+        self.body.extend(FIB_MATCH.to_ne_bytes());
+        self
+    }
+
+    /// A fixed part that an answer had.
+    pub(super) fn head(mut self, head: &[u8]) -> Request {
+        self.body.extend(head);
+        self
+    }
+
     /// `ndmsg`.
     pub(super) fn neighbour(mut self, family: u8, index: u32, state: u16, flags: u8) -> Request {
         self.body.extend([family, 0, 0, 0]);

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use forebay_netlink::find;
 
 use super::request::{self, Request};
-use super::{NLM_F_CREATE, RTA_DST, RTA_OIF, family};
+use super::{NLM_F_CREATE, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_VIA, RTM_GETROUTE, RTMSG, family};
 
 /// Where packets for an address leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,6 @@ impl RouteLookup {
     /// # Errors
     /// If there is no route.
     pub fn next_hop(&self, to: IpAddr) -> io::Result<NextHop> {
-        const RTMSG: usize = 12;
         let bits = if to.is_ipv6() { 128 } else { 32 };
         Request::new(RTM_GETROUTE, 0).route_to(family(to), bits).ip(RTA_DST, to).ask(&self.0, |answer| {
             let attributes = answer.get(RTMSG..)?;
@@ -86,10 +85,7 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
 }
 
 // linux/rtnetlink.h, linux/neighbour.h.
-const RTM_GETROUTE: u16 = 26;
 const RTM_NEWNEIGH: u16 = 28;
 const RTM_GETNEIGH: u16 = 30;
-const RTA_GATEWAY: u16 = 5;
-const RTA_VIA: u16 = 18;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;

@@ -6,11 +6,11 @@
 //! out in the clear.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use forebay_links::interface::{Blackholes, Interface};
+use forebay_links::interface::{Blackholes, Interface, OtherRoute, give_route_back};
 use forebay_planted::{Fault, planted};
 use ipnet::IpNet;
 
@@ -56,6 +56,9 @@ pub trait Routing: Send {
         self.add_route(network)
     }
 
+    /// Adds the routes again that [`Routing::add_route`] replaced, where there are none in their place now.
+    fn give_back(&self) {}
+
     /// Adds a route behind all others that discards.
     ///
     /// # Errors
@@ -84,13 +87,48 @@ pub(super) struct Kernel {
     /// As long as there is one of the name.
     interface: Mutex<Option<Interface>>,
     blackholes: Blackholes,
+    /// Routes of others that had the place of those to the interface.
+    replaced: Mutex<BTreeMap<IpNet, OtherRoute>>,
 }
 
 impl Kernel {
     /// Those to the interface with this name and these addresses, which need not be there yet.
     pub(super) fn open(interface: &str, addresses: &[IpNet]) -> io::Result<Kernel> {
         let (name, interface) = (interface.to_owned(), Mutex::default());
-        Ok(Kernel { name, addresses: addresses.to_vec(), interface, blackholes: Blackholes::open()? })
+        let (addresses, blackholes) = (addresses.to_vec(), Blackholes::open()?);
+        Ok(Kernel { name, addresses, interface, blackholes, replaced: Mutex::default() })
+    }
+
+    /// Notes the route whose place one to the interface takes, and says so.
+    fn note_replaced(&self, network: IpNet) {
+        let found = Mutex::new(None);
+        let look = |interface: &Interface| {
+            *found.lock().unwrap_or_else(PoisonError::into_inner) =
+                interface.replaces(network.network(), network.prefix_len())?;
+            Ok(())
+        };
+        // What cannot be asked for is not said.
+        if self.with(look).is_err() {
+            return;
+        }
+        let Some(route) = found.into_inner().unwrap_or_else(PoisonError::into_inner) else { return };
+        let router = route.gateway().map_or_else(|| "a router".to_owned(), |router| router.to_string());
+        tracing::warn!(
+            %network, interface = self.name,
+            "a route by {router} is replaced by the one to the interface; it comes back at the end if `blackhole` is \
+             \"remove\" or \"none\". Give `routes` of [inside] if it is to stay"
+        );
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner).insert(network, route);
+    }
+
+    fn give_one_back(&self, network: IpNet, route: &OtherRoute) {
+        match give_route_back(route) {
+            Ok(()) => tracing::info!(%network, "the earlier route to the network is back"),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                tracing::warn!(%network, %error, "cannot add the earlier route to the network again")
+            }
+        }
     }
 
     /// Does something with the interface: with the one that has the name now, if that is another one.
@@ -108,6 +146,7 @@ impl Kernel {
 
 impl Routing for Kernel {
     fn add_route(&self, network: IpNet) -> io::Result<()> {
+        self.note_replaced(network);
         self.with(|interface| interface.add_route(network.network(), network.prefix_len()))
     }
 
@@ -131,7 +170,17 @@ impl Routing for Kernel {
     }
 
     fn remove_route(&self, network: IpNet) -> io::Result<()> {
-        self.with(|interface| interface.remove_route(network.network(), network.prefix_len()))
+        let removed = self.with(|interface| interface.remove_route(network.network(), network.prefix_len()));
+        let earlier = self.replaced.lock().unwrap_or_else(PoisonError::into_inner).remove(&network);
+        if let Some(route) = earlier {
+            self.give_one_back(network, &route);
+        }
+        removed
+    }
+
+    fn give_back(&self) {
+        let replaced = std::mem::take(&mut *self.replaced.lock().unwrap_or_else(PoisonError::into_inner));
+        replaced.iter().for_each(|(&network, route)| self.give_one_back(network, route));
     }
 
     fn add_blackhole(&self, network: IpNet) -> io::Result<()> {
@@ -275,9 +324,13 @@ impl RouteTable {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Deletes the blackholes if the file says so. The routes go with the interface.
+    /// Deletes the blackholes if the file says so. The routes go with the interface. Those whose place they had come back,
+    /// unless blackholes stay: then the file wants no packet to leave in the clear.
     pub fn end(&self) {
         let table = &mut *self.lock();
+        if let Some(routing) = table.routing.as_ref().filter(|_| table.blackhole != Blackhole::Keep) {
+            routing.give_back();
+        }
         if table.blackhole == Blackhole::Remove || planted(Fault::BlackholesRemoved) {
             let discarded = std::mem::take(&mut table.discarded);
             table.version += 1;
