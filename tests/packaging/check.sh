@@ -85,7 +85,7 @@ echo "packaging: completions of bash, zsh and fish"
 # The example is a whole gateway.
 mkdir "$work/keys"
 cp packaging/gateway.toml "$work/"
-"$forebay" keygen --proposal aes128gcm16 "$work/keys/east-out.key" "$work/keys/east-in.key" >"$work/keygen"
+"$forebay" keygen --proposal aes128-sha256 "$work/keys/east-out.key" "$work/keys/east-in.key" >"$work/keygen"
 chmod 600 "$work"/keys/*
 "$forebay" check --config "$work/gateway.toml" | grep -q 'no warnings' || fail "the example has warnings"
 

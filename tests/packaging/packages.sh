@@ -71,7 +71,7 @@ done
 # The installed program checks the installed example.
 cp "$root/usr/share/doc/forebay/examples/gateway.toml" "$work/"
 mkdir "$work/keys"
-"${run[@]}" "$root/usr/bin/forebay" keygen --proposal aes128gcm16 "$work/keys/east-out.key" "$work/keys/east-in.key" >"$work/keygen"
+"${run[@]}" "$root/usr/bin/forebay" keygen --proposal aes128-sha256 "$work/keys/east-out.key" "$work/keys/east-in.key" >"$work/keygen"
 chmod 600 "$work"/keys/*
 "${run[@]}" "$root/usr/bin/forebay" check --config "$work/gateway.toml" 2>"$work/warnings" | grep -q 'no warnings' ||
     fail "the example has warnings: $(cat "$work/warnings")"

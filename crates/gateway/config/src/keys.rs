@@ -25,6 +25,8 @@ pub enum KeySource {
     Static {
         /// The file of SAs and policies, if it is another.
         sas: Option<PathBuf>,
+        /// Whether what RFC 8221 3 says against such keys is known and accepted.
+        accepted: bool,
     },
     /// The kernel.
     Xfrm(Xfrm),
@@ -66,7 +68,10 @@ pub(super) fn read(top: &Table, context: &Context<'_>) -> Option<Keys> {
     let iv_reserve = section.whole("iv_reserve");
     let source = match source? {
         "xfrm" => KeySource::Xfrm(xfrm(&section)?),
-        _ => KeySource::Static { sas: section.path("sas") },
+        _ => {
+            let accepted = section.word("manual_keying")? == "accepted";
+            KeySource::Static { sas: section.path("sas"), accepted }
+        }
     };
     Some(Keys { source, state, iv_reserve: iv_reserve? })
 }

@@ -9,6 +9,7 @@ mod diff;
 mod guard;
 mod keys;
 mod links;
+mod manual_keys;
 mod operation;
 mod per_cpu;
 mod processors;
@@ -143,13 +144,13 @@ fn read(text: &str, name: &str, directory: &Path, mut notes: FileFindings) -> Re
             none_wanted(document, "`source` is \"xfrm\": SAs and policies come from the kernel", &context);
             None
         }
-        Some(KeySource::Static { sas: Some(path) }) => {
+        Some(KeySource::Static { sas: Some(path), .. }) => {
             none_wanted(document, "`sas` names another file for SAs and policies", &context);
             other = Some(sas::load(path));
             None
         }
         // If `[keys]` could not be read, what is wrong with SAs is said all the same.
-        Some(KeySource::Static { sas: None }) | None => {
+        Some(KeySource::Static { sas: None, .. }) | None => {
             let files = sas::KeyFiles::In(directory.to_owned());
             let mut notes = context.notes.borrow_mut();
             if source.is_some() || document.keys().any(|key| sas::is_table(key.get_ref())) {
@@ -338,6 +339,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
     workers::check(config, context);
     per_cpu::check(config, text, context);
     check_carried(config, text, context);
+    manual_keys::check(config, text, context);
     routes::check(config, top, context);
     guard::check(config, context);
 }
@@ -353,7 +355,7 @@ fn place_of_key(top: &Table, section: &str, key: &str) -> Option<Place> {
 /// Refuses what the gateway writes in the place of a file that it reads, such as keys.
 fn check_written(config: &Config, name: &str, top: &Table, context: &Context<'_>) {
     let mut read = sas::files_named(Path::new(name));
-    if let KeySource::Static { sas: Some(path) } = &config.keys.source {
+    if let KeySource::Static { sas: Some(path), .. } = &config.keys.source {
         read.extend(sas::files_named(path));
     }
     let socket = match top.get("control").map(|node| &node.value) {
@@ -433,7 +435,7 @@ fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
 
 /// The line where an SA begins. One of another file has no place in this one.
 fn place_of_sa(config: &Config, text: &str, entry: &SaEntry) -> Place {
-    let inside = matches!(config.keys.source, KeySource::Static { sas: None });
+    let inside = matches!(config.keys.source, KeySource::Static { sas: None, .. });
     if inside { place_of_line(text, entry.line) } else { whole() }
 }
 

@@ -116,7 +116,9 @@ fn the_example_works() {
         let path = folder.path().join("gateway.toml");
         std::fs::write(&path, block).unwrap();
         let config = load(&path).unwrap_or_else(|errors| panic!("{} in\n{block}", shown(&errors)));
-        assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+        // Examples are short: most have one SA with AES-GCM.
+        let of_manual_keys = |one: &forebay_sas::Finding| one.problem().to_string().contains("RFC 8221");
+        assert!(config.warnings.iter().all(of_manual_keys), "{:?}", config.warnings);
     }
 }
 

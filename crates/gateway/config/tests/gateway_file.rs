@@ -61,7 +61,8 @@ fn what_is_left_out_has_its_default() {
     );
     assert!(config.metrics.is_none() && config.taps.is_none() && config.esp_sa_export.is_none());
     assert_eq!(config.sas.entries.len(), 1);
-    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    let of_manual_keys = |one: &forebay_sas::Finding| one.problem().to_string().contains("RFC 8221");
+    assert!(config.warnings.iter().all(of_manual_keys), "{:?}", config.warnings);
 }
 
 #[test]
@@ -238,7 +239,7 @@ fn what_cannot_work_is_a_warning() {
     let warnings = |text: &str| {
         let config = read(text).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
         let all = config.warnings.iter().map(|one| one.problem().to_string());
-        all.filter(|one| !one.contains("reserved by IANA")).collect::<Vec<_>>()
+        all.filter(|one| !one.contains("RFC 8221") && !one.contains("reserved by IANA")).collect::<Vec<_>>()
     };
     let udp = with_sa("").replace("raw", "udp");
     assert!(warnings(&udp)[0].contains("no link carries ESP without UDP encapsulation, which SA `east`"));
@@ -477,4 +478,30 @@ fn queues_make_cores_and_pins_go_with_them() {
         let found: Vec<String> = errors.findings().iter().map(|one| one.problem().to_string()).collect();
         assert!(found.iter().any(|one| one.contains(message)), "{found:?}");
     }
+}
+
+/// RFC 8221 3: with manual keys no IV of these suites may repeat, and nothing but `state` sees to that.
+#[test]
+fn suites_that_manual_keys_must_not_have_are_warned_of_unless_that_is_accepted() {
+    let warnings = |text: &str| {
+        let config = read(text).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
+        config.warnings.iter().map(|one| one.problem().to_string()).collect::<Vec<_>>().join("\n")
+    };
+    let two = format!("{}{}", with_sa(""), sa("west", 0x1002, "").replace("10.2", "10.3"));
+    let said = warnings(&two);
+    assert!(
+        said.contains("SA `east` has aes128gcm16 with a key of the file, which RFC 8221 3 forbids"),
+        "{said}"
+    );
+    assert!(said.contains("so has 1 other SA"), "{said}");
+    let accepted = format!("[keys]\nmanual_keying = \"accepted\"\n{two}");
+    assert_eq!(warnings(&accepted), "");
+    assert!(warnings(&two.replace("remote_ts", "esn = true\nremote_ts")).contains("its key no end"));
+    assert!(
+        !warnings(&two.replace("remote_ts", "esn = true\nlife_time = \"1h\"\nremote_ts")).contains("no end")
+    );
+    let inbound = accepted.replace("\"out\"", "\"in\"").replace("remote_ts", "replay_window = 0\nremote_ts");
+    assert!(warnings(&inbound).contains("SA `east` has no replay window"));
+    let wrong = errors(&accepted.replace("accepted", "acepted"));
+    assert!(wrong[0].2.contains("accepted"), "{wrong:?}");
 }

@@ -44,13 +44,23 @@ pub const KEYS: Part = once(
     ],
 );
 
-pub const KEYS_STATIC: &[Key] = &[key(
-    "sas",
-    Path,
-    Means("`[[sa]]` and `[[policy]]` of this file"),
-    "a separate file of SAs and policies (docs/sas.md)",
-    "\"sas.toml\"",
-)];
+pub const KEYS_STATIC: &[Key] = &[
+    key(
+        "sas",
+        Path,
+        Means("`[[sa]]` and `[[policy]]` of this file"),
+        "a separate file of SAs and policies (docs/sas.md)",
+        "\"sas.toml\"",
+    ),
+    key(
+        "manual_keying",
+        Word(&["warn", "accepted"]),
+        Is("\"warn\""),
+        "`warn`: `check` and the log name SAs whose suites RFC 8221 3 forbids for keys that no IKE daemon negotiates (AES-GCM, \
+         AES-CCM, AES-GMAC, AES-CTR, ChaCha20-Poly1305), and SAs that could outlive their keys; `accepted`: they do not",
+        "\"accepted\"",
+    ),
+];
 
 pub const KEYS_XFRM: &[Key] = &[
     key(
