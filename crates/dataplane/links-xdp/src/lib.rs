@@ -28,5 +28,5 @@ mod program;
 mod ring;
 mod socket;
 
-pub use link::{MAX_PACKET, Mode, XdpLink, XdpOptions, open};
+pub use link::{Copying, MAX_PACKET, Mode, XdpLink, XdpOptions, open};
 pub use program::{Network, Take};

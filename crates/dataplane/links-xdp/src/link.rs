@@ -42,6 +42,17 @@ pub enum Mode {
     Generic,
 }
 
+/// How frames come from the driver to the sockets and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copying {
+    /// Without a copy if the driver can.
+    Best,
+    /// With a copy.
+    Copy,
+    /// Without a copy, or not at all.
+    ZeroCopy,
+}
+
 /// What a device's links are to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XdpOptions {
@@ -54,6 +65,8 @@ pub struct XdpOptions {
     pub take: Take,
     /// Where the program runs.
     pub mode: Mode,
+    /// Whether frames are copied between the driver and the sockets.
+    pub copying: Copying,
     /// Places for frames, of 4 KiB, for each queue and direction; a power of two.
     pub frames: u32,
 }
@@ -61,7 +74,14 @@ pub struct XdpOptions {
 impl XdpOptions {
     /// One queue with 2,048 places, in the driver if it can.
     pub fn new(interface: &str, take: Take) -> XdpOptions {
-        XdpOptions { interface: interface.into(), queues: 1, take, mode: Mode::Best, frames: 2048 }
+        XdpOptions {
+            interface: interface.into(),
+            queues: 1,
+            take,
+            mode: Mode::Best,
+            copying: Copying::Best,
+            frames: 2048,
+        }
     }
 }
 
@@ -70,7 +90,7 @@ impl XdpOptions {
 ///
 /// # Errors
 /// Without `CAP_NET_ADMIN` and `CAP_BPF`, if another program is attached there and stays, if the device has fewer queues
-/// or no driver for the mode; `InvalidInput` for options that cannot be.
+/// or no driver for the mode, `EOPNOTSUPP` if it cannot do without copies; `InvalidInput` for options that cannot be.
 pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
     let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     let (Take::Outside { to, .. } | Take::Inside { to }) = &options.take;
@@ -103,7 +123,7 @@ fn open_once(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
     let resolver = Resolver::start()?;
     let attached = Arc::new(Attached::new(&interface, options, &map)?);
     for queue in 0..options.queues {
-        let socket = Xsk::open(interface.index(), queue, options.frames)?;
+        let socket = Xsk::open(interface.index(), queue, options.frames, options.copying)?;
         kernel::put_socket(map.as_fd(), queue, socket.fd())?;
         links.push(XdpLink {
             socket,
@@ -167,6 +187,11 @@ impl XdpLink {
     /// Where the program runs: never [`Mode::Best`].
     pub fn mode(&self) -> Mode {
         self._attached.mode
+    }
+
+    /// Whether the driver uses the socket's own memory, so that frames are not copied.
+    pub fn is_zero_copy(&self) -> bool {
+        self.socket.is_zero_copy()
     }
 
     /// Asks the device again for its MTU and address, which may have been changed.

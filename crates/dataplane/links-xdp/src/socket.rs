@@ -6,12 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::sockopt;
 use rustix::net::xdp::{
     SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
-    XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpRingOffset, XdpUmemReg, XdpUmemRegFlags,
+    XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpOptionsFlags, XdpRingOffset, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 
 use crate::area::{Area, Memory};
 use crate::frames::{Arrived, FRAME, Frames};
+use crate::link::Copying;
 use crate::ring::{Consumer, Producer};
 
 /// The most bytes of a frame that comes.
@@ -29,7 +30,7 @@ pub(crate) struct Xsk {
 
 impl Xsk {
     /// Opens a socket with `frames` places, a power of two, for each direction.
-    pub(crate) fn open(interface: u32, queue: u32, frames: u32) -> io::Result<Xsk> {
+    pub(crate) fn open(interface: u32, queue: u32, frames: u32, copying: Copying) -> io::Result<Xsk> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
         let len = 2 * frames as usize * FRAME;
@@ -60,9 +61,20 @@ impl Xsk {
         let completion = Consumer::new(completion, &offsets.cr, frames);
         let frames = Frames::new((receive, fill), (transmit, completion), area, frames);
         let xsk = Xsk { socket, frames, is_stuck: false };
-        let address = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP, interface, queue);
+        let copying = match copying {
+            Copying::Best => SocketAddrXdpFlags::empty(),
+            Copying::Copy => SocketAddrXdpFlags::XDP_COPY,
+            Copying::ZeroCopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
+        };
+        let address = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP | copying, interface, queue);
         rustix::net::bind(&xsk.socket, &address)?;
         Ok(xsk)
+    }
+
+    /// Whether the driver uses this memory itself.
+    pub(crate) fn is_zero_copy(&self) -> bool {
+        sockopt::xdp_options(&self.socket)
+            .is_ok_and(|options| options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
     }
 
     /// See [`Frames::take`].

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use forebay_links::raw::{self, Carries, RawLink, RawOptions};
 use forebay_links::udp::{self, UdpLink, UdpOptions};
 use forebay_links::{Link, TxReport};
-use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
+use forebay_links_xdp::{Copying, Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_wire::checksum::Sum;
 use forebay_wire::{Family, Fragments, Ip};
 use namespace::{Namespace, cable};
@@ -397,6 +397,8 @@ fn options_that_cannot_be_are_refused() {
     assert_eq!(refused(XdpOptions { frames: 500, ..good.clone() }), Some(bad));
     assert_eq!(refused(XdpOptions { queues: 0, ..good.clone() }), Some(bad));
     assert_eq!(refused(XdpOptions { take: Take::Inside { to: vec![] }, ..good.clone() }), Some(bad));
+    let without_copies = XdpOptions { mode: Mode::Driver, copying: Copying::ZeroCopy, ..good.clone() };
+    assert_eq!(refused(without_copies), Some(std::io::ErrorKind::Unsupported), "a veth copies");
     assert!(refused(XdpOptions { queues: 9, ..good.clone() }).is_some(), "queues that are not there");
     assert!(refused(XdpOptions { interface: "nothing".into(), ..good.clone() }).is_some());
     // Everything that a program may look for.

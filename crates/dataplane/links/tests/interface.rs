@@ -34,6 +34,20 @@ fn links_routes_and_neighbours_are_what_they_were_made() {
         assert!(ways.neighbour(&on_cable("10.8.0.3")).is_err(), "never heard of");
         ways.resolve(&on_cable("10.8.0.3")).unwrap();
         assert_eq!(ways.neighbour(&on_cable("10.8.0.3")).unwrap(), None, "asked for");
+        let by_hand = [
+            "neigh",
+            "replace",
+            "10.8.0.4",
+            "lladdr",
+            "02:00:00:00:00:04",
+            "dev",
+            "cable",
+            "nud",
+            "permanent",
+        ];
+        assert!(std::process::Command::new("ip").args(by_hand).status().unwrap().success());
+        ways.resolve(&on_cable("10.8.0.4")).unwrap();
+        assert_eq!(ways.neighbour(&on_cable("10.8.0.4")).unwrap(), Some([2, 0, 0, 0, 0, 4]), "set by hand");
         assert!(Interface::by_name("nothing").is_err());
         cable.add_address("10.8.1.1".parse().unwrap(), 24).unwrap();
         cable.add_address("fd18::1".parse().unwrap(), 64).unwrap();
@@ -78,7 +92,8 @@ fn a_route_whose_place_another_takes_is_found_and_comes_back() {
     a.ip("route add 192.0.2.0/24 via 10.8.0.2");
     a.ip("route add 198.51.100.0/24 via 10.8.0.2 metric 50");
     a.ip("route add 2001:db8::/32 via fd08::2");
-    a.ip("link add tunnel type dummy");
+    a.ip("link add tunnel type veth peer name tunnel-far");
+    a.ip("link set tunnel-far up");
     a.ip("link set tunnel up");
     a.run(|| {
         let tunnel = Interface::by_name("tunnel").unwrap();

@@ -208,14 +208,18 @@ impl Port {
             }
             self.counts.packets_out += sent.taken as u64;
             moved |= left > 0;
+            let (mut bytes, mut fitting) = (0, 0);
             for outgoing in queue.drain(..left) {
                 let len = outgoing.packet.len() as u32;
                 let over = sent.mtu.filter(|&mtu| sent.too_big > 0 && len > mtu);
                 if over.is_none() {
-                    self.counts.bytes_out += u64::from(len);
+                    (bytes, fitting) = (bytes + u64::from(len), fitting + 1);
                 }
                 done(outgoing, over);
             }
+            // Of a burst in which the kernel refused packets, it does not say which: they count as long as the others.
+            let taken = (sent.taken as u64).min(fitting);
+            self.counts.bytes_out += if taken == fitting { bytes } else { bytes * taken / fitting };
         }
         *limit = self.blocked.then_some(self.limit);
         moved

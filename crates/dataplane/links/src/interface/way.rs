@@ -53,25 +53,37 @@ impl RouteLookup {
     /// # Errors
     /// If the kernel has never heard of it.
     pub fn neighbour(&self, hop: &NextHop) -> io::Result<Option<[u8; 6]>> {
-        const NDMSG: usize = 12;
         // Of incomplete and failed ones it has no address that counts.
-        const KNOWN: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
+        const KNOWN: u16 = 0x02 | 0x04 | 0x08 | 0x10 | NUD_NOARP | NUD_PERMANENT;
+        let (state, address) = self.look_up(hop)?;
+        Ok(address.filter(|_| state & KNOWN != 0))
+    }
+
+    /// The state of a neighbour, and its address on the Ethernet.
+    fn look_up(&self, hop: &NextHop) -> io::Result<(u16, Option<[u8; 6]>)> {
+        const NDMSG: usize = 12;
         Request::new(RTM_GETNEIGH, 0)
             .neighbour(family(hop.address), hop.index, 0, 0)
             .ip(NDA_DST, hop.address)
             .ask(&self.0, |answer| {
                 let state = u16::from_ne_bytes(*answer.get(8..)?.first_chunk()?);
-                let known = state & KNOWN != 0;
-                Some(find(answer.get(NDMSG..)?, NDA_LLADDR).filter(|_| known).and_then(|a| a.try_into().ok()))
+                Some((
+                    state,
+                    find(answer.get(NDMSG..)?, NDA_LLADDR).and_then(|address| address.try_into().ok()),
+                ))
             })
     }
 
-    /// Has the kernel ask the neighbour for its address on the Ethernet; the answer is not waited for.
+    /// Has the kernel ask the neighbour for its address on the Ethernet; the answer is not waited for. An address that
+    /// somebody has set by hand is not asked for: the kernel would forget it.
     ///
     /// # Errors
     /// Without `CAP_NET_ADMIN`.
     pub fn resolve(&self, hop: &NextHop) -> io::Result<()> {
         const NTF_USE: u8 = 1;
+        if self.look_up(hop).is_ok_and(|(state, _)| state & (NUD_NOARP | NUD_PERMANENT) != 0) {
+            return Ok(());
+        }
         Request::new(RTM_NEWNEIGH, NLM_F_CREATE)
             .neighbour(family(hop.address), hop.index, 0, NTF_USE)
             .ip(NDA_DST, hop.address)
@@ -87,5 +99,7 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
 // linux/rtnetlink.h, linux/neighbour.h.
 const RTM_NEWNEIGH: u16 = 28;
 const RTM_GETNEIGH: u16 = 30;
+const NUD_NOARP: u16 = 0x40;
+const NUD_PERMANENT: u16 = 0x80;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;

@@ -12,7 +12,7 @@ use forebay_links::interface::Interface;
 use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
-use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
+use forebay_links_xdp::{Copying, Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_wire::Family;
 use ipnet::IpNet;
 
@@ -139,17 +139,23 @@ fn xdp(card: &Xdp, take: Take, workers: usize) -> Result<Vec<XdpLink>, StartErro
         return Err(lacking("AF_XDP requires the first queues of a card: 0, 1, ..."));
     }
     let queues = workers as u32;
-    let mode = match card.mode {
-        XdpMode::Auto => Mode::Best,
-        XdpMode::Copy => Mode::Driver,
-        XdpMode::Generic => Mode::Generic,
-        XdpMode::ZeroCopy => {
-            return Err(lacking("this build does not support zero-copy AF_XDP: set mode = \"auto\""));
-        }
+    let (mode, copying) = match card.mode {
+        XdpMode::Auto => (Mode::Best, Copying::Best),
+        XdpMode::ZeroCopy => (Mode::Driver, Copying::ZeroCopy),
+        XdpMode::Copy => (Mode::Driver, Copying::Copy),
+        XdpMode::Generic => (Mode::Generic, Copying::Copy),
     };
-    let options = XdpOptions { interface: card.interface.clone(), queues, take, mode, frames: card.frames };
+    let options =
+        XdpOptions { interface: card.interface.clone(), queues, take, mode, copying, frames: card.frames };
     let links = forebay_links_xdp::open(&options);
-    let links = links.map_err(link_error(format!("AF_XDP on {}", card.interface)))?;
+    let links = links.map_err(|error| match card.mode {
+        XdpMode::ZeroCopy if error.kind() == io::ErrorKind::Unsupported => lacking(
+            "the driver cannot use AF_XDP without copies: set mode = \"auto\", which copies where it has to",
+        ),
+        _ => link_error(format!("AF_XDP on {}", card.interface))(error),
+    })?;
+    let is_zero_copy = links.iter().all(forebay_links_xdp::XdpLink::is_zero_copy);
+    tracing::info!(interface = %card.interface, mode = ?links[0].mode(), is_zero_copy, "AF_XDP");
     let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu());
     if mtu.is_ok_and(|mtu| mtu > forebay_links_xdp::MAX_PACKET as u32) {
         let (interface, most) = (&card.interface, forebay_links_xdp::MAX_PACKET);
