@@ -43,7 +43,7 @@ pub struct SchedulerArgs {
     /// Number of SAs, which are equally likely.
     #[arg(long, default_value_t = 4)]
     sas: usize,
-    /// Policies [default: all; `size-threshold` wants exactly two processors]. The best static split is always measured.
+    /// Policies [default: all but `adaptive-alpha`; `size-threshold` wants exactly two processors]. The best static split is always measured.
     #[arg(long, value_delimiter = ',', value_name = "POLICY")]
     policy: Vec<String>,
     /// Sliding windows in packets; 1 disables bundling.

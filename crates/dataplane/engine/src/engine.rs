@@ -578,6 +578,18 @@ impl Engine {
         self.core.scheduler.alpha(processor)
     }
 
+    /// Whether the scheduler's policy goes by the load of the running core: see [`Engine::report_load`].
+    #[inline]
+    pub fn follows_load(&self) -> bool {
+        self.core.scheduler.follows_load()
+    }
+
+    /// Says for which share of the time the running core's CPU was busy since the last report, 0 to 1, with crypto and all else.
+    pub fn report_load(&mut self, load: f64) {
+        let now = self.core.clock.now();
+        self.core.scheduler.report_whole_load(crate::RUNNING_CORE, now, load);
+    }
+
     /// The usual lateness of a processor's jobs, which is added to their predicted finishing times.
     pub fn lateness(&self, processor: usize) -> Duration {
         self.core.scheduler.lateness(processor)

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (address, prefix): (IpAddr, u8) = (address.parse()?, prefix.parse()?);
     interface.add_address(address, prefix)?;
     interface.add_route(network(address, prefix), prefix)?;
-    let options = udp::UdpOptions { offloads, ..udp::UdpOptions::at(local) };
+    let options = udp::UdpOptions { gso: offloads, gro: offloads, ..udp::UdpOptions::at(local) };
     let (mut tun, mut udp) = (queues.remove(0), udp::open(&options)?.remove(0));
     let outer = outer_header(local, peer);
 

@@ -46,8 +46,10 @@ pub struct UdpOptions {
     pub workers: usize,
     /// Bytes that may wait in the kernel, in and out: beyond the system's limit with `CAP_NET_ADMIN`.
     pub buffer: usize,
-    /// Whether trains of datagrams go as one.
-    pub offloads: bool,
+    /// Whether trains of datagrams are sent as one (`UDP_SEGMENT`).
+    pub gso: bool,
+    /// Whether trains of datagrams are received as one (`UDP_GRO`).
+    pub gro: bool,
     /// Firewall mark of what is sent (`SO_MARK`), by which routing rules may choose its way.
     pub mark: Option<u32>,
 }
@@ -55,7 +57,7 @@ pub struct UdpOptions {
 impl UdpOptions {
     /// One socket with offloads and 4 MiB of buffer.
     pub fn at(local: SocketAddr) -> UdpOptions {
-        UdpOptions { local, workers: 1, buffer: 4 << 20, offloads: true, mark: None }
+        UdpOptions { local, workers: 1, buffer: 4 << 20, gso: true, gro: true, mark: None }
     }
 }
 
@@ -165,7 +167,7 @@ impl UdpLink {
             sockopt::set_socket_reuseport(&socket, true)?;
         }
         // Kernels before 5.0 have no UDP_GRO: then each datagram comes alone.
-        let _ = options.offloads.then(|| socket::set(socket.as_fd(), SOL_UDP, UDP_GRO));
+        let _ = options.gro.then(|| socket::set(socket.as_fd(), SOL_UDP, UDP_GRO));
         rustix::net::bind(&socket, &options.local)?;
         let local = rustix::net::getsockname(&socket)?.try_into()?;
         let fragments = sending_socket(options.local.ip())
@@ -181,7 +183,7 @@ impl UdpLink {
             passed_over: RxDrops::default(),
             fragments,
             whole: Whole::new(Family::of(options.local.ip()), options.mark),
-            segmentation: options.offloads,
+            segmentation: options.gso,
             dont_fragment: true,
         })
     }

@@ -81,8 +81,9 @@ fn bursts_of_all_kinds_arrive_whole_and_in_order() {
             to.set_port(to.port() + 2 * u16::from(offloads));
             let any = if from.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0u16; 8]) };
             let any = SocketAddr::new(any, from.port());
-            let mut x = open(&a, UdpOptions { offloads, ..UdpOptions::at(any) }).remove(0);
-            let mut y = open(&b, UdpOptions { offloads, ..UdpOptions::at(to) }).remove(0);
+            let mut x =
+                open(&a, UdpOptions { gso: offloads, gro: offloads, ..UdpOptions::at(any) }).remove(0);
+            let mut y = open(&b, UdpOptions { gso: offloads, gro: offloads, ..UdpOptions::at(to) }).remove(0);
             let room = if from.is_ipv4() { 1472 } else { 1452 };
             let sizes = (2..40).chain([500; 70]).chain([1000, 1000, 3, room, room, room, 12, 8, 8]);
             let burst: Vec<Vec<u8>> = sizes

@@ -619,6 +619,22 @@ impl Scheduler {
         }
     }
 
+    /// Whether [`Policy::AdaptiveAlpha`] wants to hear of the load of CPUs.
+    #[inline]
+    pub fn follows_load(&self) -> bool {
+        self.alphas.iter().any(Option::is_some)
+    }
+
+    /// Says for which share of the time a CPU was busy since the last report for it, 0 to 1, with this scheduler's jobs and all
+    /// else; in the place of [`Scheduler::report_load`] where it is the whole that is known.
+    pub fn report_whole_load(&mut self, processor: usize, now: Time, load: f64) {
+        if let Some(control) = &mut self.alphas[processor]
+            && let Some(alpha) = control.report(now, load, Duration::ZERO)
+        {
+            self.processor_states[processor].set_alpha(alpha);
+        }
+    }
+
     /// Says that since the last report for it a CPU was busy with other things than this scheduler's jobs
     /// for the share `others` of the time, 0 to 1; what the jobs took is known here. To be called
     /// every few milliseconds for each CPU; only [`Policy::AdaptiveAlpha`] heeds it.

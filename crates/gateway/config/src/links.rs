@@ -389,7 +389,26 @@ pub(super) fn outside(top: &Table, context: &Context<'_>) -> Option<Vec<Outside>
             Some(Outside { name: name?, link: link? })
         })
         .collect();
-    links.into_iter().collect()
+    let links: Vec<Outside> = links.into_iter().collect::<Option<_>>()?;
+    check_keepalive(&links, context);
+    Some(links)
+}
+
+/// Keepalives go by the SA, whatever link its packets leave by, so there is one interval.
+fn check_keepalive(links: &[Outside], context: &Context<'_>) {
+    let intervals = links.iter().filter_map(|one| match &one.link {
+        OutsideLink::Udp(udp) => Some((&one.name, udp.keepalive)),
+        _ => None,
+    });
+    let intervals: Vec<_> = intervals.collect();
+    let Some((first, interval)) = intervals.first() else { return };
+    if let Some((other, _)) = intervals.iter().find(|(_, other)| other != interval) {
+        let problem = forebay_diagnostics::Problem::Conflict {
+            message: format!("the links {first} and {other} have different `keepalive`"),
+            help: "give all links of kind `udp` the same interval: keepalives are sent for an SA, not for a link".to_owned(),
+        };
+        context.findings.borrow_mut().add(problem, super::whole());
+    }
 }
 
 /// The port of ESP in UDP (RFC 3948).
@@ -418,6 +437,12 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
             "IKE messages would be forwarded to this same port",
             "give another port",
         );
+    }
+    if beside_ike == Some(true) {
+        for key in ["gso", "gro"].into_iter().filter(|key| section.has(key)) {
+            let help = "remove it: packets that are taken beside an IKE daemon pass one by one";
+            section.conflict(key, format!("`{key}` has no effect with `beside_ike`"), help);
+        }
     }
     if beside_ike == Some(true) && ike_forward.is_some() {
         let help = "remove `ike_forward`: the IKE daemon that owns the port receives them";

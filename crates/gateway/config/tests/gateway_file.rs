@@ -505,3 +505,20 @@ fn suites_that_manual_keys_must_not_have_are_warned_of_unless_that_is_accepted()
     let wrong = errors(&accepted.replace("accepted", "acepted"));
     assert!(wrong[0].2.contains("accepted"), "{wrong:?}");
 }
+
+/// What a key says has its effect, or is refused.
+#[test]
+fn keys_that_would_do_nothing_are_refused() {
+    let refused = |more: &str| {
+        let text = format!("[[outside]]\nkind = \"udp\"\n{more}\n[[outside]]\nkind = \"raw\"\n{}", sa("east", 1, ""));
+        read(&text).err().map(|errors| errors.findings()[0].problem().to_string()).unwrap_or_default()
+    };
+    assert_eq!(refused("beside_ike = true"), "");
+    assert_eq!(refused("beside_ike = true\ngso = false"), "`gso` has no effect with `beside_ike`");
+    assert_eq!(refused("beside_ike = true\ngro = true"), "`gro` has no effect with `beside_ike`");
+    assert_eq!(refused("gso = false"), "");
+    let another = "[[outside]]\nkind = \"udp\"\nlisten = \"0.0.0.0:4501\"\nkeepalive";
+    assert_eq!(refused(&format!("{another} = \"20 s\"")), "", "the default");
+    let found = refused(&format!("{another} = 0"));
+    assert_eq!(found, "the links udp-1 and udp-2 have different `keepalive`");
+}

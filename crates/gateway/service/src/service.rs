@@ -17,6 +17,7 @@ mod routes;
 mod saved;
 mod start;
 mod start_error;
+mod thread_wait;
 
 pub use forebay_taps::{Side, Taps, TapsStatus};
 pub use forebay_worker::{

@@ -19,6 +19,11 @@ pub trait Wait: Send {
     /// Rests a little if many rounds in a row moved nothing while other processors had packets; `moved` says whether
     /// the last one moved anything.
     fn rest(&mut self, moved: bool);
+
+    /// For how long this thread has had a CPU so far, or has waited for one that others had; `None` where that is not known.
+    fn busy(&mut self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Waits by poll(2).

@@ -58,6 +58,8 @@ const NAP: Duration = Duration::from_millis(500);
 /// Lines of the log about peers that moved: a second, and at once.
 const MOVES_SAID: (u32, u32) = (10, 100);
 
+/// Between two reports of the CPU's load: a few in each step of alpha.
+const LOAD_EVERY: Duration = Duration::from_millis(4);
 /// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
 const EVENTS_MAX: usize = 65_536;
 
@@ -96,6 +98,8 @@ pub struct Worker {
     fresh: Vec<Output>,
     seen: Vec<Seen>,
     wait: Box<dyn Wait>,
+    /// When the load of its CPU was reported last, and what [`Wait::busy`] said then.
+    load_seen: (Time, Option<Duration>),
     stop: bool,
     /// Consecutive sleeps that an error of a link ended, which poll(2) would report again at once.
     faults: u32,
@@ -220,6 +224,7 @@ impl Worker {
                 fresh: Vec::new(),
                 seen: Vec::new(),
                 wait,
+                load_seen: (Time::ZERO, None),
                 stop: false,
                 faults: 0,
             });
@@ -451,7 +456,27 @@ impl Worker {
             moved |= self.poll();
         }
         self.look_after_sas();
+        if self.engine.follows_load() {
+            self.report_load();
+        }
         moved
+    }
+
+    /// Tells the scheduler the load of this worker's CPU, if that is due.
+    #[cold]
+    fn report_load(&mut self) {
+        let now = self.engine.clock().now();
+        let (then, before) = self.load_seen;
+        let passed = now.since(then);
+        if before.is_some() && passed < LOAD_EVERY {
+            return;
+        }
+        let busy = self.wait.busy();
+        self.load_seen = (now, busy);
+        if let (Some(before), Some(busy)) = (before, busy) {
+            let busy = Duration(busy.0.saturating_sub(before.0));
+            self.engine.report_load(busy.as_secs() / passed.as_secs());
+        }
     }
 
     /// Does what others have asked for; whether there was anything.

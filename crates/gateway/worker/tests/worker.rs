@@ -15,7 +15,7 @@ use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
 use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, RxDrops, TxReport};
 use forebay_sas::parse;
-use forebay_scheduler::{Cost, Kind};
+use forebay_scheduler::{AlphaLoop, Cost, Kind, Policy};
 use forebay_time::Duration;
 use forebay_worker::{Handle, Outside, OwnSettings, Poll, Port, Setup, Wait, Worker};
 use rustix::event::PollFlags;
@@ -624,4 +624,48 @@ fn icmp_messages_that_follow_each_other_do_not_wake_the_worker_one_by_one() {
         last = step();
     }
     assert_eq!(last, Some(5));
+}
+
+/// A thread on a CPU that is as busy as the test says.
+struct Loaded {
+    share: f64,
+    begun: std::time::Instant,
+}
+
+impl Wait for Loaded {
+    fn poll(&mut self, asked: &[(BorrowedFd<'_>, PollFlags)], _: Duration) -> io::Result<Vec<PollFlags>> {
+        Ok(vec![PollFlags::empty(); asked.len()])
+    }
+
+    fn rest(&mut self, _: bool) {}
+
+    fn busy(&mut self) -> Option<Duration> {
+        Some(Duration::from_secs(self.begun.elapsed().as_secs_f64() * self.share))
+    }
+}
+
+#[test]
+fn adaptive_alpha_follows_the_load_of_the_workers_cpu() {
+    for (policy, share, rises) in [
+        (Policy::AdaptiveAlpha(AlphaLoop::DEFAULT), 1.0, true),
+        (Policy::AdaptiveAlpha(AlphaLoop::DEFAULT), 0.5, false),
+        (Policy::FinishTime, 1.0, false),
+    ] {
+        let mut gateway = gateway(|setup| {
+            let cost = Cost { init: Duration::from_micros(1), ..Cost::default() };
+            let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
+            let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
+            let mut settings = Settings::default();
+            settings.scheduling.policy = policy;
+            setup.engine = Engine::new(Ipsec::default(), &[], vec![core], settings, Clock::start()).unwrap();
+            setup.wait = Box::new(Loaded { share, begun: std::time::Instant::now() });
+        });
+        // Some steps of 10 ms, each of a few reports.
+        for _ in 0..30 {
+            gateway.worker.step().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let alpha = gateway.worker.engine().alpha(0);
+        assert_eq!(alpha > 1.5, rises, "alpha is {alpha} at a load of {share}");
+    }
 }

@@ -420,6 +420,10 @@ impl Core {
     /// The engine turns until nothing moves, and what is through comes out. Whether anything moved.
     #[inline]
     fn turn(&mut self, hall: &Hall<'_>, mut moved: bool) -> miette::Result<bool> {
+        if self.engine.follows_load() {
+            // It never sleeps.
+            self.engine.report_load(1.0);
+        }
         while self.engine.poll() {
             moved = true;
         }

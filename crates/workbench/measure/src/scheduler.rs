@@ -20,7 +20,7 @@ mod twin;
 use std::ops::ControlFlow;
 
 use forebay_engine::{Clock, ProcessorStats};
-use forebay_scheduler::Policy;
+use forebay_scheduler::{AlphaLoop, Policy};
 use forebay_time::Duration;
 
 use crate::Error;
@@ -218,6 +218,7 @@ impl Lab<'_> {
             rule,
             policy: match rule {
                 Rule::FinishTime => Policy::FinishTime,
+                Rule::AdaptiveAlpha => Policy::AdaptiveAlpha(AlphaLoop::DEFAULT),
                 Rule::Single => Policy::Single { processor: fastest },
                 Rule::Rival => Policy::Single { processor: 1 },
                 Rule::RoundRobin => Policy::RoundRobin,

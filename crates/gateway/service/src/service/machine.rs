@@ -21,9 +21,10 @@ use super::host::{self, CardSide, Firewall, Host, Queues};
 use super::ike_forward::IkeForward;
 use super::routes::{self, Routing};
 use super::start_error::{StartError, lacking, link_error};
+use super::thread_wait::ThreadWait;
 use forebay_config::{self as config, Config, InsideLink, Raw, Tun, Xdp, XdpMode};
 use forebay_state::{Files, System};
-use forebay_worker::{Poll, Wait};
+use forebay_worker::Wait;
 
 /// The machine that this process runs on.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +66,7 @@ impl Host for Machine {
         clock: Clock,
     ) -> Result<Queues, StartError> {
         let options =
-            UdpOptions { local, workers, buffer: udp.buffer, offloads: udp.gso && udp.gro, mark: udp.mark };
+            UdpOptions { local, workers, buffer: udp.buffer, gso: udp.gso, gro: udp.gro, mark: udp.mark };
         udp_links(udp, options, clock).map_err(link_error(format!("{name}: UDP {local}")))
     }
 
@@ -124,7 +125,7 @@ impl Host for Machine {
     }
 
     fn wait(&self, _worker: usize) -> Box<dyn Wait> {
-        Box::new(Poll::default())
+        Box::new(ThreadWait::default())
     }
 }
 

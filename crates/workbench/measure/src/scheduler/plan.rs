@@ -58,6 +58,8 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     FinishTime,
+    /// The same with an alpha that follows the load of the cores, which are busy all the time here.
+    AdaptiveAlpha,
     /// Everything to the processor that is the fastest alone.
     Single,
     RoundRobin,
@@ -75,8 +77,14 @@ pub(super) enum Rule {
 impl Rule {
     /// All that can be asked for.
     fn all() -> Vec<Rule> {
-        let shipped =
-            [Rule::FinishTime, Rule::Single, Rule::RoundRobin, Rule::ShortestQueue, Rule::SizeThreshold];
+        let shipped = [
+            Rule::FinishTime,
+            Rule::AdaptiveAlpha,
+            Rule::Single,
+            Rule::RoundRobin,
+            Rule::ShortestQueue,
+            Rule::SizeThreshold,
+        ];
         let registered = registered().into_iter().map(|kind| Rule::Registered(Registered::new(kind)));
         shipped.into_iter().chain(registered).collect()
     }
@@ -85,6 +93,7 @@ impl Rule {
     pub(super) fn word(self) -> &'static str {
         match self {
             Rule::FinishTime => "finish-time",
+            Rule::AdaptiveAlpha => "adaptive-alpha",
             Rule::Single => "single",
             Rule::RoundRobin => "round-robin",
             Rule::ShortestQueue => "shortest-queue",
@@ -132,7 +141,13 @@ impl Plan {
 fn rules(policies: &[String], processors: usize) -> Result<Vec<Rule>, Error> {
     let pair = processors == 2;
     if policies.is_empty() {
-        return Ok(Rule::all().into_iter().filter(|rule| pair || *rule != Rule::SizeThreshold).collect());
+        let fits = |rule: &Rule| match rule {
+            Rule::SizeThreshold => pair,
+            // It gives throughput away for what else a core has to do, and there is nothing else.
+            Rule::AdaptiveAlpha => false,
+            _ => true,
+        };
+        return Ok(Rule::all().into_iter().filter(fits).collect());
     }
     let mut rules = Vec::new();
     for word in policies {
