@@ -1,5 +1,6 @@
 //! The command as its users meet it: exit codes, messages, files left behind.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -28,6 +29,8 @@ impl Bench {
 
     fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).unwrap();
+        // Keys in a file that others can read are a warning.
+        std::fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o600)).unwrap();
     }
 
     /// Runs the command in the folder, its state kept there too.
@@ -335,7 +338,6 @@ fn a_short_demo_leaves_its_files_and_they_open() {
 }
 
 fn is_private(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).unwrap().permissions().mode() & 0o077 == 0
 }
 

@@ -174,8 +174,15 @@ fn check_says_that_a_device_of_dpdk_is_lacking() {
     let list = if built { "errors" } else { "warnings" };
     let said = document[list].as_array().unwrap().iter().filter_map(|one| one["message"].as_str());
     let said: Vec<&str> = said.filter(|text| text.contains("`card`")).collect();
-    assert_eq!((said.len(), document["ok"].as_bool()), (1, Some(!built)), "{document}");
-    assert_eq!(output.status.code(), Some(if built { 2 } else { 0 }));
+    // The kernel of the machine may lack ESP, which is another error.
+    let others = document["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["message"].as_str().unwrap().contains("this kernel has no ESP"));
+    let well = !built && others.count() == 0;
+    assert_eq!((said.len(), document["ok"].as_bool()), (1, Some(well)), "{document}");
+    assert_eq!(output.status.code(), Some(if well { 0 } else { 2 }));
     if built && !said[0].contains("was built without DPDK") {
         assert!(said[0].contains("there is no device ffff:ff:1f.7 on the PCI bus"), "{said:?}");
     }
@@ -200,7 +207,7 @@ fn check_refuses_what_can_never_work() {
         (output.status.code(), text_of(&output))
     };
     fn text_of(output: &Output) -> String {
-        text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ")
+        text(&output.stderr).replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
     }
     let policies = "[[policy]]\nname = \"all\"\ndirection = \"out\"\naction = \"protect\"\nsa = [\"wide\"]\n\
         [[policy]]\nname = \"late\"\ndirection = \"out\"\naction = \"bypass\"\nremote_ts = [\"10.9.0.0/16\"]\n";

@@ -183,6 +183,7 @@ impl Screen {
                     self.order.word()
                 )
             }
+            1 => " 1 SA ".to_owned(),
             all => format!(" {all} SAs, by {} ", self.order.word()),
         };
         Table::new(rows, widths).header(header_row(&header)).block(block(title))
@@ -428,16 +429,10 @@ mod tests {
         after.links[0].bytes_in = 99_999_999_999;
         let rates = Rates::between(&status(10), &after);
         for (columns, parts) in [
-            (50, vec!["tunnel-039-in", "core", "card.1 (out)", "refused/s", "? help", "dropped 27.0 p/s"]),
+            (50, vec!["tunnel-039-in", "core", "card.1 (out)", "refused/s", "? help", "dropped 13 p/s"]),
             (
                 80,
-                vec![
-                    "tunnel-039-in",
-                    "2001:db8",
-                    "dropped 27.0 p/s",
-                    "late 0 redone 2 refused 1 /s",
-                    "crypto",
-                ],
+                vec!["tunnel-039-in", "2001:db8", "dropped 13 p/s", "late 0 redone 2 refused 1 /s", "crypto"],
             ),
             (160, vec!["bundle", "0x00001027", "30%", "? help"]),
         ] {
@@ -445,12 +440,12 @@ mod tests {
             for part in parts {
                 assert!(text.contains(part), "no `{part}` at {columns} columns in\n{text}");
             }
-            assert!(!text.contains("-0"), "{text}");
+            assert!(!text.contains(" -0"), "{text}");
             assert!(text.lines().all(|line| line.chars().count() <= usize::from(columns)), "{text}");
         }
         let idle = Rates::between(&StatusDoc::default(), &StatusDoc::default());
         let text = Screen::default().as_text(&idle, 80, 24);
-        assert!(text.contains("dropped 0 p/s") && !text.contains("-0"), "{text}");
+        assert!(text.contains("dropped 0 p/s") && !text.contains(" -0"), "{text}");
         let help = Screen { help: true, ..Screen::default() }.as_text(&rates, 80, 30);
         for part in ["off by", "bundle     packets per job", "redone", "help: ? again"] {
             assert!(help.contains(part), "no `{part}` in\n{help}");

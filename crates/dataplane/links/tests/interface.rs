@@ -92,8 +92,8 @@ fn a_route_whose_place_another_takes_is_found_and_comes_back() {
     a.ip("route add 192.0.2.0/24 via 10.8.0.2");
     a.ip("route add 198.51.100.0/24 via 10.8.0.2 metric 50");
     a.ip("route add 2001:db8::/32 via fd08::2");
-    a.ip("link add tunnel type veth peer name tunnel-far");
-    a.ip("link set tunnel-far up");
+    a.ip("link add tunnel type veth peer name inner");
+    a.ip("link set inner up");
     a.ip("link set tunnel up");
     a.run(|| {
         let tunnel = Interface::by_name("tunnel").unwrap();

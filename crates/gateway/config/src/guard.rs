@@ -100,11 +100,11 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
     let plan = Plan::of(&config.guard_entries(), &config.guard.except);
     if plan.any_to_any > 0 {
         let message = format!(
-            "{} of the policies or SAs protect any address from any: packets in the clear are not kept from passing beside \
-             the gateway",
+            "{} of the policies or SAs protect any address from any, or equal networks from each other: no address says on \
+             which side it belongs, and packets in the clear are not kept from passing beside the gateway",
             plan.any_to_any
         );
-        let help = "set `local_ts` and `remote_ts`, so that addresses belong to a side, or install rules of your own";
+        let help = "set `local_ts` and `remote_ts` to different networks, so that addresses belong to a side, or install rules of your own";
         context.advise(message, help, &super::whole());
     }
     if plan.left_out > 0 {

@@ -103,6 +103,7 @@ fn keys_may_be_in_files_beside_the_sas_file() {
         directory.path().join("keys/auth"),
     );
     std::fs::write(&sas, text).unwrap();
+    std::fs::set_permissions(&sas, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&east, format!("{KEY}\n")).unwrap();
     std::fs::write(&auth, format!("  {}\r\n", AUTH_KEY.to_uppercase())).unwrap();
     let mode = |path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

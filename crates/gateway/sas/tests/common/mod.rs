@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use std::convert::Infallible;
+use std::os::unix::fs::PermissionsExt;
 
 use forebay_crypto::SaKeys;
 use forebay_ipsec::IvRange;
@@ -51,6 +52,7 @@ pub fn outcome(text: &[u8], files: &[(&str, &[u8])]) -> Result<SasFile, String> 
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("SAS.toml");
     std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
     for (name, content) in files {
         std::fs::write(directory.path().join(name), content).unwrap();
     }
@@ -126,7 +128,7 @@ pub fn refused(more: &str) -> String {
 pub fn named(name: &str, direction: &str, spi: u32, more: &str) -> String {
     let key = format!("{}{spi:08x}", &KEY[..24]) + &KEY[32..];
     format!(
-        "[[sa]]\nname = \"{name}\"\ndirection = \"{direction}\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
+        "[[sa]]\nname = \"{name}\"\ndirection = \"{direction}\"\nspi = 0x1{spi:03x}\nproposal = \"aes128gcm16\"\n\
          key = \"{key}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n{more}\n"
     )
 }

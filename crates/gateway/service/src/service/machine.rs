@@ -155,7 +155,7 @@ fn xdp(card: &Xdp, take: Take, workers: usize) -> Result<Vec<XdpLink>, StartErro
         ),
         _ => link_error(format!("AF_XDP on {}", card.interface))(error),
     })?;
-    let is_zero_copy = links.iter().all(forebay_links_xdp::XdpLink::is_zero_copy);
+    let is_zero_copy = links.iter().all(XdpLink::is_zero_copy);
     tracing::info!(interface = %card.interface, mode = ?links[0].mode(), is_zero_copy, "AF_XDP");
     let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu());
     if mtu.is_ok_and(|mtu| mtu > forebay_links_xdp::MAX_PACKET as u32) {

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
 
-use forebay_links::capture::{Reader, Record};
+use forebay_links::capture::{Format, Reader, Record};
 use forebay_links::frame::{Family, IpAt, ip_length, locate};
 
 use super::{Fault, Names};
@@ -35,8 +35,8 @@ pub(super) fn read(input: impl Read, path: &Path) -> Result<Trace, Fault> {
         stamps.push(last);
     }
     trace.skipped += u64::from(reader.cut().is_some());
-    // Without a stamp on any packet the trace has no times, rather than all packets at one moment.
-    if last > 0 {
+    // Simple packet blocks alone make a trace without times, rather than one with all packets at one moment.
+    if last > 0 || reader.format() == Format::Pcap {
         trace.set_times(&stamps);
     }
     Ok(trace)
