@@ -56,7 +56,7 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
         tracing::warn!("{closed}");
     }
     for warning in &config.warnings {
-        tracing::warn!("{warning}");
+        log::warning(warning);
     }
     let [end, reload] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     for (signal, seen) in [(SIGINT, &end), (SIGTERM, &end), (SIGHUP, &reload)] {
@@ -249,7 +249,7 @@ fn change(
         }
     };
     logging.change(&config.log);
-    config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    config.warnings.iter().for_each(log::warning);
     let warnings = std::mem::take(&mut config.warnings);
     let before = service.config().clone();
     let changed = attendant.part(config).and_then(|config| Ok(service.reload(config, unix_ns()?)?));

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::IsTerminal;
 
 use forebay_config::{Level, Log};
+use forebay_sas::Finding;
 use forebay_terminal::journal;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Registry;
@@ -49,6 +50,12 @@ impl Logging {
     pub fn change(&self, log: &Log) {
         let _ = self.level.modify(|level| *level = filter(log));
     }
+}
+
+/// Logs what should be looked at in a configuration, with what to do about it.
+pub fn warning(finding: &Finding) {
+    let help = finding.plain().hint.split_whitespace().collect::<Vec<_>>().join(" ");
+    tracing::warn!(help, "{finding}");
 }
 
 fn filter(log: &Log) -> LevelFilter {

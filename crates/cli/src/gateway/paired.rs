@@ -131,7 +131,7 @@ fn stand_by(process: &Process<'_>, pair: &Pair, ready: &mut Ready, control_plane
             tell_of_reload();
             let outcome = match ready.read_again(process) {
                 Ok((changes, warnings)) => {
-                    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                    warnings.iter().for_each(super::log::warning);
                     tracing::info!(
                         sas = ready.config.sas.entries.len(),
                         "configuration reloaded; this gateway stands by"

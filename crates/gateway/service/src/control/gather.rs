@@ -201,7 +201,7 @@ impl Snapshot {
             sas: sas(&all),
             policies,
             processors: processors.collect(),
-            links: links.collect(),
+            links: one_of_each(links),
             drops,
             engines: all.iter().map(|one| one.engine(uptime)).collect(),
             taps: TapsDoc::default(),
@@ -234,6 +234,27 @@ impl Snapshot {
             held: self.counts.held,
         }
     }
+}
+
+/// Links that have one name in one engine, such as the sockets of a raw link for both IP versions, as one.
+fn one_of_each(links: impl Iterator<Item = LinkDoc>) -> Vec<LinkDoc> {
+    let mut all: Vec<LinkDoc> = Vec::new();
+    for link in links {
+        let known = all.iter_mut().find(|one| (one.engine, &one.name) == (link.engine, &link.name));
+        let Some(known) = known else {
+            all.push(link);
+            continue;
+        };
+        known.packets_in += link.packets_in;
+        known.bytes_in += link.bytes_in;
+        known.packets_out += link.packets_out;
+        known.bytes_out += link.bytes_out;
+        known.queue += link.queue;
+        for (counts, more) in [(&mut known.drops, link.drops), (&mut known.passed_over, link.passed_over)] {
+            more.into_iter().for_each(|(reason, count)| *counts.entry(reason).or_default() += count);
+        }
+    }
+    all
 }
 
 /// A path by which others find the file too.
@@ -385,5 +406,26 @@ fn link_doc(link: &Link, engine: usize, inside: bool) -> LinkDoc {
         queue: *waiting as u64,
         drops: drops.map(|(reason, count)| (reason.to_owned(), count)).collect(),
         passed_over: passed_over.map(|(kind, count)| (kind.to_owned(), count)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_of_one_name_are_one() {
+        let link = |name: &str, engine, packets_in, drops| LinkDoc {
+            name: name.to_owned(),
+            engine,
+            packets_in,
+            drops: BTreeMap::from([("too_big".to_owned(), drops)]),
+            ..LinkDoc::default()
+        };
+        let all = [link("raw", 0, 1, 5), link("udp", 0, 2, 0), link("raw", 0, 4, 6), link("raw", 1, 8, 0)];
+        let found = one_of_each(all.into_iter());
+        let seen: Vec<_> = found.iter().map(|one| (&*one.name, one.engine, one.packets_in)).collect();
+        assert_eq!(seen, [("raw", 0, 5), ("udp", 0, 2), ("raw", 1, 8)]);
+        assert_eq!(found[0].drops["too_big"], 11);
     }
 }

@@ -164,7 +164,7 @@ impl Caretaker {
             let kept = if are_all { vec![] } else { care.routes.discarded() };
             let discarded = networks.iter().copied().chain(kept).collect();
             if let Err((network, error)) = care.routes.set(networks, discarded, false) {
-                tracing::warn!(%network, %error, "cannot add the route to a network that a policy protects");
+                tracing::warn!(%network, %error, "cannot add the route to a network that a policy protects: add it by hand (ip route add), or give `routes` of [inside]");
             }
         })
     }

@@ -104,7 +104,7 @@ impl Host for Machine {
             match raw::open(&RawOptions::new(family, Carries::TooBig)) {
                 Ok(opened) => links.extend(boxed(opened)),
                 Err(error) => {
-                    tracing::warn!(?family, %error, "cannot receive ICMP path MTU errors")
+                    tracing::warn!(?family, %error, "cannot receive ICMP path MTU errors, so set `mtu` of the SAs; the raw socket requires CAP_NET_RAW")
                 }
             }
         }

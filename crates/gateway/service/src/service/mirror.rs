@@ -254,7 +254,7 @@ impl Follow {
         polled?;
         let sas = self.sas.values().map(|taken| (taken.direction, &taken.sa.config, &taken.sa.keys));
         if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {
-            tracing::warn!(%error, "esp_sa_export: cannot write the keys");
+            tracing::warn!(%error, "esp_sa_export: cannot write the keys; let the gateway's user write the file's directory, or remove the key");
         }
         let now = (self.clock)();
         if now.saturating_sub(self.told).as_nanos() as u64 >= TICK.as_nanos() {

@@ -126,7 +126,7 @@ impl Kernel {
             Ok(()) => tracing::info!(%network, "the earlier route to the network is back"),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
-                tracing::warn!(%network, %error, "cannot add the earlier route to the network again")
+                tracing::warn!(%network, %error, "cannot add the earlier route to the network again: add it by hand (ip route add)")
             }
         }
     }
@@ -380,7 +380,9 @@ impl Table {
             );
         }
         if let Some(trouble) = trouble.as_ref().filter(|_| self.trouble != trouble) {
-            tracing::warn!("cannot restore a route to a protected network: {trouble}");
+            tracing::warn!(
+                "cannot restore a route to a protected network, look at `ip route` and who changes it: {trouble}"
+            );
         }
         self.trouble = trouble;
     }
@@ -391,7 +393,7 @@ impl Table {
         if let Err(error) = routing.remove_blackhole(network)
             && self.blackhole != Blackhole::None
         {
-            tracing::warn!(%network, %error, "cannot delete the blackhole route");
+            tracing::warn!(%network, %error, "cannot delete the blackhole route: delete it by hand (ip route del blackhole NETWORK)");
         }
     }
 }
