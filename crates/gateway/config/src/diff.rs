@@ -76,6 +76,7 @@ pub const LIVE: &[(&str, &str)] = &[
     ("processor", "alpha"),
     ("processor", "beta"),
     ("keys", "sas"),
+    ("keys", "manual_keying"),
 ];
 
 impl Changes {
