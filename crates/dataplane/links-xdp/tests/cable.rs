@@ -398,7 +398,7 @@ fn options_that_cannot_be_are_refused() {
     assert_eq!(refused(XdpOptions { queues: 0, ..good.clone() }), Some(bad));
     assert_eq!(refused(XdpOptions { take: Take::Inside { to: vec![] }, ..good.clone() }), Some(bad));
     let without_copies = XdpOptions { mode: Mode::Driver, copying: Copying::ZeroCopy, ..good.clone() };
-    assert_eq!(refused(without_copies), Some(std::io::ErrorKind::Unsupported), "a veth copies");
+    assert_eq!(refused(without_copies), Some(io::ErrorKind::Unsupported), "a veth copies");
     assert!(refused(XdpOptions { queues: 9, ..good.clone() }).is_some(), "queues that are not there");
     assert!(refused(XdpOptions { interface: "nothing".into(), ..good.clone() }).is_some());
     // Everything that a program may look for.

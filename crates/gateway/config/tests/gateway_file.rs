@@ -510,7 +510,10 @@ fn suites_that_manual_keys_must_not_have_are_warned_of_unless_that_is_accepted()
 #[test]
 fn keys_that_would_do_nothing_are_refused() {
     let refused = |more: &str| {
-        let text = format!("[[outside]]\nkind = \"udp\"\n{more}\n[[outside]]\nkind = \"raw\"\n{}", sa("east", 1, ""));
+        let text = format!(
+            "[[outside]]\nkind = \"udp\"\n{more}\n[[outside]]\nkind = \"raw\"\n{}",
+            sa("east", 1, "")
+        );
         read(&text).err().map(|errors| errors.findings()[0].problem().to_string()).unwrap_or_default()
     };
     assert_eq!(refused("beside_ike = true"), "");
