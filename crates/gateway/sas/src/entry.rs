@@ -204,14 +204,6 @@ fn report_unused(sa: &Table<'_, '_>, core: &Core, direction: Option<Direction>, 
             report(&["follow_peer"], "only peers of SAs in UDP are followed");
         }
     }
-    if let (Some(Mode::Tunnel), Some(Direction::Seal), Some(local)) = (core.mode, direction, core.local) {
-        match local {
-            IpAddr::V4(_) => report(&["flow_label"], "outer headers of IPv4 have no flow label"),
-            IpAddr::V6(_) => {
-                report(&["df", "copy_df"], "outer headers of IPv6 are never fragmented on their way")
-            }
-        }
-    }
     if direction == Some(Direction::Seal) {
         report(&ORIGINALS, "it is about packets that arrive");
     } else if core.mode == Some(Mode::Tunnel) || core.encapsulation == Some(Encapsulation::None) {
