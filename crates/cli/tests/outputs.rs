@@ -15,11 +15,9 @@ struct Folder(tempfile::TempDir);
 impl Folder {
     fn new() -> Folder {
         let folder = Folder(tempfile::tempdir().unwrap());
-        let sas = format!(
-            "[[sa]]\nname = \"a\"\ndirection = \"out\"\nspi = 0x1001\nprotocol = \"esp\"\nmode = \"tunnel\"\n\
-             proposal = \"aes128gcm16\"\nkey_file = \"key\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n"
-        );
-        folder.write("sas.toml", &sas);
+        let sas = "[[sa]]\nname = \"a\"\ndirection = \"out\"\nspi = 0x1001\nprotocol = \"esp\"\nmode = \"tunnel\"\n\
+             proposal = \"aes128gcm16\"\nkey_file = \"key\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n";
+        folder.write("sas.toml", sas);
         folder.write("key", KEY);
         let mut pcap =
             vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
