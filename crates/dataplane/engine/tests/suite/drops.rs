@@ -41,6 +41,7 @@ const ELSEWHERE: &[(DropReason, &str)] = &[
     (InPadding, "a peer with other habits of padding: crates/dataplane/ipsec/tests/suite/scenarios.rs"),
     (OutPathMtu, "an SA with a path MTU: crates/dataplane/ipsec/tests/suite/path_mtu.rs"),
     (InBufferError, "SAs within SAs: crates/dataplane/ipsec/tests/suite/nest.rs"),
+    (InIcmpQuote, "ICMP errors: crates/dataplane/ipsec/tests/suite/icmp_errors.rs"),
     (InTmplMismatch, "policies: crates/dataplane/ipsec/tests/suite/policies.rs"),
     (InNoPols, "policies"),
     (InPolBlock, "policies"),
