@@ -23,35 +23,52 @@ pub fn may_be_icmp(ip: &Ip<'_>) -> bool {
     }
 }
 
+/// What an ICMP error quotes.
+enum Quote {
+    /// A packet of the host that the error is for.
+    Own(Quoted),
+    /// Another's, or one that later fragments of the error complete, where nobody looks.
+    Foreign,
+}
+
 /// The begin of a quoted packet, with a length that fits it.
 struct Quoted {
     bytes: [u8; LOOKED_AT],
     len: usize,
+    /// Whether it is enough to let the error pass. A redirect or source quench asks its receiver to change what it does, so its own
+    /// addresses have to be right as well.
+    suffices: bool,
 }
 
 impl Quoted {
-    /// What an ICMP error quotes. `None` for everything else, and for an error that quotes no IP header: no host knows what
-    /// that is about.
-    fn of(ip: &Ip<'_>) -> Option<Quoted> {
-        let message = match ip {
+    /// What an ICMP error quotes. `None` for everything else, and for a whole error that quotes no IP header: no host knows
+    /// what that is about.
+    fn of(ip: &Ip<'_>) -> Option<Quote> {
+        let (message, continues) = match ip {
             Ip::V4(ip) if ip.protocol() == ICMP && ip.fragment_word() & ipv4::OFFSET_MASK == 0 => {
-                ip.bytes().get(ip.header_len()..)?
+                (ip.bytes().get(ip.header_len()..)?, ip.is_fragment())
             }
             Ip::V4(_) => return None,
             Ip::V6(ip) => {
                 let upper = ip.upper_layer().ok()?;
-                if upper.protocol != ICMP_V6 || upper.is_fragment {
+                // The fragment header, with the offset in front of its last four bytes, stands right before.
+                let offset = || ip.bytes().get(upper.at.checked_sub(6)?..)?.first_chunk::<2>().copied();
+                let is_later = || offset().is_none_or(|offset| u16::from_be_bytes(offset) & 0xfff8 != 0);
+                if upper.protocol != ICMP_V6 || upper.is_fragment && is_later() {
                     return None;
                 }
-                ip.bytes().get(upper.at..)?
+                (ip.bytes().get(upper.at..)?, upper.is_fragment)
             }
         };
         let (header, quote) = message.split_at_checked(ICMP_HEADER)?;
         // RFC 792: unreachable, source quench, redirect, time exceeded, parameter problem; RFC 4443 2.1.
-        let is_error = match ip {
-            Ip::V4(_) => matches!(header[0], 3 | 4 | 5 | 11 | 12),
-            Ip::V6(_) => header[0] < 128,
+        let (is_error, suffices) = match (ip, header[0]) {
+            (Ip::V4(_), kind) => (matches!(kind, 3 | 4 | 5 | 11 | 12), !matches!(kind, 4 | 5)),
+            (Ip::V6(_), kind) => (kind < 128, true),
         };
+        if !is_error {
+            return None;
+        }
         let mut bytes = [0; LOOKED_AT];
         let len = quote.len().min(LOOKED_AT);
         bytes[..len].copy_from_slice(&quote[..len]);
@@ -62,9 +79,12 @@ impl Quoted {
                 bytes[4..6].copy_from_slice(&(len.saturating_sub(ipv6::HEADER) as u16).to_be_bytes())
             }
         }
-        let quoted = Quoted { bytes, len };
-        let is_whole = quoted.ip().is_some_and(|quoted| quoted.family() == ip.family());
-        (is_error && is_whole).then_some(quoted)
+        let quoted = Quoted { bytes, len, suffices };
+        match quoted.ip().filter(|quoted| quoted.family() == ip.family()) {
+            Some(inner) if inner.source() == ip.destination() => Some(Quote::Own(quoted)),
+            None if !continues => None,
+            _ => Some(Quote::Foreign),
+        }
     }
 
     fn ip(&self) -> Option<Ip<'_>> {
@@ -72,17 +92,27 @@ impl Quoted {
     }
 }
 
-/// The selectors' values of the traffic that would return to what an ICMP error on its way out ([`Direction::Seal`]) or in quotes:
-/// addresses and ports exchanged. `None` if it is no such error.
+/// The traffic that would return to what an ICMP error quotes.
+pub struct Returning {
+    /// Its selectors' values, addresses and ports exchanged; `None` if the quote is no packet of the error's receiver.
+    pub headers: Option<Headers>,
+    /// Whether the quote is enough, whatever the addresses of the error itself.
+    pub suffices: bool,
+}
+
+/// The traffic that would return to what an ICMP error on its way out ([`Direction::Seal`]) or in quotes. `None` if it is no such
+/// error.
 #[cold]
-pub fn return_headers(ip: &Ip<'_>, direction: Direction, depth: Depth) -> Option<Headers> {
-    let quoted = Quoted::of(ip)?;
+pub fn returning(ip: &Ip<'_>, direction: Direction, depth: Depth) -> Option<Returning> {
+    let Quote::Own(quoted) = Quoted::of(ip)? else {
+        return Some(Returning { headers: None, suffices: false });
+    };
     // By side, what went one way is as what comes the other.
     let against = match direction {
         Direction::Seal => Direction::Open,
         Direction::Open => Direction::Seal,
     };
-    Some(Headers::of(&quoted.ip()?, against, depth))
+    Some(Returning { headers: Some(Headers::of(&quoted.ip()?, against, depth)), suffices: quoted.suffices })
 }
 
 impl Rule {
@@ -91,12 +121,14 @@ impl Rule {
     /// quote a packet that they admit the return traffic of.
     #[cold]
     pub fn admits_quoting(&self, ip: &Ip<'_>, by_header: Match) -> Result<(), Refused> {
-        let by_header_only = if by_header == Match::Yes { Ok(()) } else { Err(Refused::Header) };
+        let header_fits = by_header == Match::Yes;
         let depth = Depth { upper: true, dscp: false };
-        let Some(returning) = return_headers(ip, Direction::Open, depth) else { return by_header_only };
-        let admits = self.matches_selectors(&returning) == Match::Yes;
-        let is_named = || by_header == Match::Yes && self.names(&Headers::of(ip, Direction::Open, depth));
-        if admits || is_named() { Ok(()) } else { Err(Refused::Quote) }
+        let Some(Returning { headers, suffices }) = returning(ip, Direction::Open, depth) else {
+            return if header_fits { Ok(()) } else { Err(Refused::Header) };
+        };
+        let admits = headers.is_some_and(|returning| self.matches_selectors(&returning) == Match::Yes);
+        let is_named = || header_fits && self.names(&Headers::of(ip, Direction::Open, depth));
+        if admits && (suffices || header_fits) || is_named() { Ok(()) } else { Err(Refused::Quote) }
     }
 }
 

@@ -41,7 +41,7 @@ use crate::hash::Seed;
 use crate::headers::{Depth, Headers};
 use crate::policy::PolicyPlace;
 use crate::policy::{Action, Policy, PolicyError, PolicyId};
-use crate::quoted::{may_be_icmp, return_headers};
+use crate::quoted::{Returning, may_be_icmp, returning};
 use crate::rule::Rule;
 use classify::Classifier;
 pub use decision::Decision;
@@ -476,13 +476,14 @@ impl Spd {
         if !matches!(by_header, Ok(()) | Err(DropReason::InNoPols | DropReason::InTmplMismatch)) {
             return by_header;
         }
-        let Some(returning) = return_headers(ip, Direction::Open, self.inbound.depth) else {
+        let Some(Returning { headers, suffices }) = returning(ip, Direction::Open, self.inbound.depth) else {
             return by_header;
         };
-        let by_quote = match self.decide(Direction::Open, &returning).0 {
+        let admits = headers.is_some_and(|returning| match self.decide(Direction::Open, &returning).0 {
             Decision::Protect(index) => self.protects(index, session),
             _ => false,
-        };
+        });
+        let by_quote = admits && (suffices || by_header.is_ok());
         let is_named = || {
             let headers = Headers::of(ip, Direction::Open, Depth { upper: true, dscp: true });
             match self.decide(Direction::Open, &headers).0 {
@@ -498,8 +499,8 @@ impl Spd {
     /// The SA for an ICMP error that nothing else is for: that of the return traffic of what it quotes (RFC 4301 6.2).
     #[cold]
     fn decide_by_quote(&self, ip: &Ip<'_>) -> Option<Decision> {
-        let returning = return_headers(ip, Direction::Seal, self.outbound.depth)?;
-        let (decision, _) = self.decide(Direction::Seal, &returning);
+        let Returning { headers, suffices } = returning(ip, Direction::Seal, self.outbound.depth)?;
+        let (decision, _) = self.decide(Direction::Seal, &headers.filter(|_| suffices)?);
         matches!(decision, Decision::Protect(_)).then_some(decision)
     }
 

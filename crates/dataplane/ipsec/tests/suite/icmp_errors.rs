@@ -191,3 +191,44 @@ fn policies_judge_errors_by_what_they_quote_unless_they_discard_them() {
         assert_eq!(receive_bytes(&mut sad, 1, 4, &of_router), Err(DropReason::InPolBlock));
     }
 }
+
+/// A quote says whom the error is for; it opens no way to others, and none for redirects, which ask a host to send elsewhere. Nor
+/// does it help to hide the quote in a later fragment.
+#[test]
+fn a_quote_lets_no_error_pass_to_others_nor_redirects_nor_in_pieces() {
+    for ends in [V4, V6] {
+        let (mut sad, _) = pair(&ends, "");
+        let mut sequence = 0;
+        let mut arrives = |bytes: &[u8]| {
+            sequence += 1;
+            receive_bytes(&mut sad, 1, sequence, bytes)
+        };
+        let web = Flow::tcp(ends.here, ends.there, (80, 80));
+        let good = error(ends.router_there, ends.here, ends.kind, &web, ends.quoted);
+        assert_eq!(arrives(&good), Ok(()));
+        let refused = Err(DropReason::InIcmpQuote);
+        assert_eq!(arrives(&error(ends.router_there, ends.stranger, ends.kind, &web, ends.quoted)), refused);
+        let foreign = Flow::tcp(ends.here, ends.stranger, (80, 80));
+        let whole = error(ends.there, ends.here, ends.kind, &foreign, ends.quoted);
+        if ends.kind == 3 {
+            for kind in [4, 5] {
+                assert_eq!(arrives(&error(ends.router_there, ends.here, kind, &web, ends.quoted)), refused);
+                assert_eq!(arrives(&error(ends.there, ends.here, kind, &web, ends.quoted)), Ok(()));
+            }
+            let mut first = whole[..28].to_vec();
+            first[2..4].copy_from_slice(&28u16.to_be_bytes());
+            first[6] = 0x20;
+            assert_eq!(arrives(&first), refused, "more fragments");
+        } else {
+            let fragment = [58, 0, 0, 1, 0, 0, 0, 7];
+            let mut first = [&whole[..40], &fragment, &whole[40..48]].concat();
+            first[4..6].copy_from_slice(&16u16.to_be_bytes());
+            first[6] = 44;
+            assert_eq!(arrives(&first), refused, "more fragments");
+        }
+        let mut sad = pair(&ends, "").0;
+        let back = Flow::tcp(ends.there, ends.here, (80, 80));
+        let astray = error(ends.router_here, ends.stranger, ends.kind, &back, ends.quoted);
+        assert_eq!(send_bytes(&mut sad, &astray), Err(DropReason::OutNoStates));
+    }
+}
