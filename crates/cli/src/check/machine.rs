@@ -58,11 +58,12 @@ impl Machine<'_> {
         let has_symbol =
             symbols.lines().any(|line| line.split(' ').any(|word| word.starts_with("esp_init_state")));
         let release = self.read("proc/sys/kernel/osrelease").unwrap_or_default();
-        let has_module = ["modules.dep", "modules.builtin"].iter().any(|list| {
-            self.read(&format!("lib/modules/{}/{list}", release.trim()))
-                .is_some_and(|modules| modules.contains("/esp4.ko"))
-        });
-        Some(has_symbol || has_module)
+        let list = |list| self.read(&format!("lib/modules/{}/{list}", release.trim()));
+        let modules = [list("modules.dep"), list("modules.builtin")];
+        let has_module = modules.iter().flatten().any(|modules| modules.contains("/esp4.ko"));
+        // In a container the lists are not there, and a module that has not been loaded is not seen.
+        let is_known = modules.iter().any(Option::is_some);
+        if has_symbol || has_module { Some(true) } else { is_known.then_some(false) }
     }
 
     fn forwarding(&self, config: &Config) -> Option<Lack> {
@@ -107,7 +108,9 @@ impl Machine<'_> {
 
     fn disabled_ipv6(&self, config: &Config, interface: &str) -> Option<Lack> {
         let off = |name: &str| self.is(&format!("proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
-        let whole = !self.root.join("proc/sys/net/ipv6").exists();
+        // A unit may hide all settings.
+        let there = |version: &str| self.root.join(format!("proc/sys/net/{version}")).exists();
+        let whole = there("ipv4") && !there("ipv6");
         let wants = families(config).1;
         if !wants || !(whole || off("all") || off("default") || off(interface)) {
             return None;

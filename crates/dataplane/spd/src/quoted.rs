@@ -23,14 +23,6 @@ pub fn may_be_icmp(ip: &Ip<'_>) -> bool {
     }
 }
 
-/// What an ICMP error quotes.
-enum Quote {
-    /// A packet of the host that the error is for.
-    Own(Quoted),
-    /// Another's, or one that later fragments of the error complete, where nobody looks.
-    Foreign,
-}
-
 /// The begin of a quoted packet, with a length that fits it.
 struct Quoted {
     bytes: [u8; LOOKED_AT],
@@ -38,12 +30,15 @@ struct Quoted {
     /// Whether it is enough to let the error pass. A redirect or source quench asks its receiver to change what it does, so its own
     /// addresses have to be right as well.
     suffices: bool,
+    /// Whether it is a packet of the host that the error is for; not another's, nor one that later fragments of the error
+    /// complete, where nobody looks.
+    is_own: bool,
 }
 
 impl Quoted {
     /// What an ICMP error quotes. `None` for everything else, and for a whole error that quotes no IP header: no host knows
     /// what that is about.
-    fn of(ip: &Ip<'_>) -> Option<Quote> {
+    fn of(ip: &Ip<'_>) -> Option<Quoted> {
         let (message, continues) = match ip {
             Ip::V4(ip) if ip.protocol() == ICMP && ip.fragment_word() & ipv4::OFFSET_MASK == 0 => {
                 (ip.bytes().get(ip.header_len()..)?, ip.is_fragment())
@@ -79,11 +74,10 @@ impl Quoted {
                 bytes[4..6].copy_from_slice(&(len.saturating_sub(ipv6::HEADER) as u16).to_be_bytes())
             }
         }
-        let quoted = Quoted { bytes, len, suffices };
+        let quoted = Quoted { bytes, len, suffices, is_own: false };
         match quoted.ip().filter(|quoted| quoted.family() == ip.family()) {
-            Some(inner) if inner.source() == ip.destination() => Some(Quote::Own(quoted)),
-            None if !continues => None,
-            _ => Some(Quote::Foreign),
+            Some(inner) => Some(Quoted { is_own: inner.source() == ip.destination(), ..quoted }),
+            None => continues.then_some(quoted),
         }
     }
 
@@ -104,15 +98,17 @@ pub struct Returning {
 /// error.
 #[cold]
 pub fn returning(ip: &Ip<'_>, direction: Direction, depth: Depth) -> Option<Returning> {
-    let Quote::Own(quoted) = Quoted::of(ip)? else {
-        return Some(Returning { headers: None, suffices: false });
-    };
+    let quoted = Quoted::of(ip)?;
+    let suffices = quoted.suffices;
+    if !quoted.is_own {
+        return Some(Returning { headers: None, suffices });
+    }
     // By side, what went one way is as what comes the other.
     let against = match direction {
         Direction::Seal => Direction::Open,
         Direction::Open => Direction::Seal,
     };
-    Some(Returning { headers: Some(Headers::of(&quoted.ip()?, against, depth)), suffices: quoted.suffices })
+    Some(Returning { headers: Some(Headers::of(&quoted.ip()?, against, depth)), suffices })
 }
 
 impl Rule {

@@ -19,8 +19,8 @@ use miette::miette;
 const SESSION: SessionId = SessionId(60_001);
 /// Bytes to encipher: several blocks of each cipher and hash.
 const TEXT: u32 = 208;
-/// Longest wait for an answer.
-const ANSWER_MAX: Duration = Duration::from_millis(1_000);
+/// Longest wait for an answer: a device may make its program for a suite first.
+const ANSWER_MAX: Duration = Duration::from_millis(10_000);
 
 /// Bytes of a sealed packet's end that are known.
 const END: usize = 32;
@@ -110,6 +110,7 @@ impl SealAndOpen<'_> {
         self.processor.submit(begun, &mut jobs);
         while done.is_empty() && jobs.is_empty() && self.clock.now().since(begun) < ANSWER_MAX {
             self.processor.poll(self.clock.now(), &mut done);
+            std::thread::yield_now();
         }
         self.processor.close_session(SESSION);
         let job = done.pop().ok_or_else(|| "no answer".to_owned())?;
