@@ -61,8 +61,9 @@ impl Machine<'_> {
         let list = |list| self.read(&format!("lib/modules/{}/{list}", release.trim()));
         let modules = [list("modules.dep"), list("modules.builtin")];
         let has_module = modules.iter().flatten().any(|modules| modules.contains("/esp4.ko"));
-        // In a container the lists are not there, and a module that has not been loaded is not seen.
-        let is_known = modules.iter().any(Option::is_some);
+        // Where a kernel has modules and a container not their lists, one that has not been loaded is not seen.
+        let takes_modules = self.root.join("proc/modules").exists();
+        let is_known = !takes_modules || modules.iter().any(Option::is_some);
         if has_symbol || has_module { Some(true) } else { is_known.then_some(false) }
     }
 
@@ -190,6 +191,9 @@ mod tests {
             ipv6,
         ];
         assert_eq!(said(&xfrm, &module), "");
+        let unseen =
+            [("proc/kallsyms", "0 t xfrm_init_state\n"), ("proc/modules", "xfrm_user 1 0 - Live\n"), ipv6];
+        assert_eq!(said(&xfrm, &unseen), "", "a module may be there that has not been loaded");
         assert_eq!(said(&xfrm, &[ipv6]), "", "nothing is known of a kernel that shows no symbols");
     }
 
