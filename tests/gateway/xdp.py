@@ -124,7 +124,7 @@ def write(case):
     device = f'kind = "xdp"\ninterface = "%s"\nmode = "{mode}"\n'
     tun = f'name = "fb0"\nmtu = {size - 100}\n'
     inside_a = device % "lan" if inside_kind == "xdp" else tun
-    links = '[[outside]]\nkind = "udp"\nlisten = "[::]:4500"\n[[outside]]\nkind = "udp"\n[[outside]]\nkind = "raw"\n'
+    links = '[[outside]]\nkind = "udp"\n[[outside]]\nkind = "raw"\n'
     files = {"a": (inside_a, "[[outside]]\n" + device % "wan"), "b": (tun, links)}
     for letter, (inside_link, outside_link) in files.items():
         with open(f"{LAB}/{letter}.toml", "w", encoding="utf-8") as file:

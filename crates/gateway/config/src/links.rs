@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use forebay_diagnostics::Problem;
 use forebay_engine::Addresses;
 use forebay_ipsec::Protocol;
 use forebay_scenario::{Table, Unit, Value};
@@ -145,6 +146,8 @@ pub enum OutsideLink {
 pub struct Udp {
     /// This side's addresses and ports, at most one of each IP version; the unspecified address for all of one.
     pub listen: Vec<SocketAddr>,
+    /// Whether `listen` is the default, which leaves other links the sockets that they name.
+    pub by_default: bool,
     /// Whether trains are sent as one (`UDP_SEGMENT`).
     pub gso: bool,
     /// Whether trains are received as one (`UDP_GRO`).
@@ -362,7 +365,7 @@ pub(super) fn outside(top: &Table, context: &Context<'_>) -> Option<Vec<Outside>
     let tables = tables(top, "outside", context);
     // With its older name the section is there, and its name has been reported.
     if tables.is_empty() && ["outside", "protected"].iter().all(|name| top.get(name).is_none()) {
-        let problem = forebay_diagnostics::Problem::Conflict {
+        let problem = Problem::Conflict {
             message: "no link to peers is configured".to_owned(),
             help: "add `[[outside]]` and, below it, `kind = \"udp\"` or `kind = \"raw\"`".to_owned(),
         };
@@ -389,9 +392,48 @@ pub(super) fn outside(top: &Table, context: &Context<'_>) -> Option<Vec<Outside>
             Some(Outside { name: name?, link: link? })
         })
         .collect();
-    let links: Vec<Outside> = links.into_iter().collect::<Option<_>>()?;
+    let mut links: Vec<Outside> = links.into_iter().collect::<Option<_>>()?;
     check_keepalive(&links, context);
+    listen_elsewhere(&mut links, context);
     Some(links)
+}
+
+/// Gives a link in UDP without `listen` the IP versions of which no other link has the port, and reports sockets that two links
+/// would have, and links that are left with none.
+fn listen_elsewhere(links: &mut [Outside], context: &Context<'_>) {
+    let conflict = |message: String| {
+        let help = "give each link of kind `udp` another `listen`, or remove one of the links".to_owned();
+        context.findings.borrow_mut().add(Problem::Conflict { message, help }, super::whole());
+    };
+    let mut taken: Vec<(String, SocketAddr)> = Vec::new();
+    for one in links.iter() {
+        let OutsideLink::Udp(udp) = &one.link else { continue };
+        for listen in udp.listen.iter().filter(|_| !udp.by_default) {
+            match taken.iter().find(|(_, known)| known == listen) {
+                Some((other, _)) => {
+                    conflict(format!("the links {other} and {} both have {listen}", one.name))
+                }
+                None => taken.push((one.name.clone(), *listen)),
+            }
+        }
+    }
+    for one in links {
+        let OutsideLink::Udp(udp) = &mut one.link else { continue };
+        if !udp.by_default {
+            continue;
+        }
+        let clash = |at: &SocketAddr, (_, known): &(String, SocketAddr)| {
+            at.port() == known.port() && at.is_ipv4() == known.is_ipv4()
+        };
+        udp.listen.retain(|at| !taken.iter().any(|known| clash(at, known)));
+        taken.extend(udp.listen.iter().map(|at| (one.name.clone(), *at)));
+        if udp.listen.is_empty() {
+            conflict(format!(
+                "other links have port {UDP_PORT} of both IP versions, so that none is left for {}",
+                one.name
+            ));
+        }
+    }
 }
 
 /// Keepalives go by the SA, whatever link its packets leave by, so there is one interval.
@@ -403,7 +445,7 @@ fn check_keepalive(links: &[Outside], context: &Context<'_>) {
     let intervals: Vec<_> = intervals.collect();
     let Some((first, interval)) = intervals.first() else { return };
     if let Some((other, _)) = intervals.iter().find(|(_, other)| other != interval) {
-        let problem = forebay_diagnostics::Problem::Conflict {
+        let problem = Problem::Conflict {
             message: format!("the links {first} and {other} have different `keepalive`"),
             help: "give all links of kind `udp` the same interval: keepalives are sent for an SA, not for a link".to_owned(),
         };
@@ -450,6 +492,7 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
     }
     Some(Udp {
         listen: listen?,
+        by_default: !section.has("listen"),
         gso: gso?,
         gro: gro?,
         keepalive: keepalive.map(|time| (time > Duration::ZERO).then_some(time))?,

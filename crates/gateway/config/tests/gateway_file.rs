@@ -525,3 +525,25 @@ fn keys_that_would_do_nothing_are_refused() {
     let found = refused(&format!("{another} = 0"));
     assert_eq!(found, "the links udp-1 and udp-2 have different `keepalive`");
 }
+
+#[test]
+fn a_link_without_listen_leaves_others_what_they_name() {
+    let sockets = |others: &str| {
+        let text = with_sa("").replace("kind = \"raw\"", &format!("kind = \"udp\"\n{others}"));
+        let config = read(&text).map_err(|errors| errors.findings()[0].problem().to_string())?;
+        let all = config.outside.iter().flat_map(|one| match &one.link {
+            OutsideLink::Udp(udp) => udp.listen.clone(),
+            _ => vec![],
+        });
+        Ok::<_, String>(all.map(|one| one.to_string()).collect::<Vec<_>>().join(" "))
+    };
+    let other = |listen: &str| sockets(&format!("[[outside]]\nkind = \"udp\"\nlisten = \"{listen}\"\n"));
+    assert_eq!(sockets("").unwrap(), "0.0.0.0:4500 [::]:4500");
+    assert_eq!(other("[::]:4500").unwrap(), "0.0.0.0:4500 [::]:4500");
+    assert_eq!(other("192.0.2.1:4500").unwrap(), "[::]:4500 192.0.2.1:4500");
+    assert_eq!(other("0.0.0.0:4501").unwrap(), "0.0.0.0:4500 [::]:4500 0.0.0.0:4501");
+    let twice = sockets("[[outside]]\nkind = \"udp\"\n").unwrap_err();
+    assert_eq!(twice, "other links have port 4500 of both IP versions, so that none is left for udp-2");
+    let same = "listen = \"[::]:4501\"\n[[outside]]\nkind = \"udp\"\nlisten = \"[::]:4501\"\n";
+    assert_eq!(sockets(same).unwrap_err(), "the links udp-1 and udp-2 both have [::]:4501");
+}

@@ -181,7 +181,7 @@ pub const OUTSIDE_UDP: &[Key] = &[
     key(
         "listen",
         Either("an address with a port", &[Text]),
-        Means("all addresses of both IP versions, port 4500"),
+        Means("port 4500 of both IP versions, as far as no other link has it"),
         "local address and port of the socket, for peers of its IP version: `0.0.0.0:4500` is all of IPv4, `[::]:4500` all of IPv6",
         "\"192.0.2.1:4500\"",
     ),

@@ -61,7 +61,7 @@ impl miette::Diagnostic for StartError {
                     "links require CAP_NET_ADMIN and CAP_NET_RAW: run as root, or use the systemd unit"
                 }
                 io::ErrorKind::AddrInUse => {
-                    "address in use; if an IKE daemon owns UDP 4500, set `beside_ike = true`"
+                    "address in use; if an IKE daemon owns UDP 4500, set `beside_ike = true`; `listen` names one address or IP version"
                 }
                 io::ErrorKind::AddrNotAvailable => {
                     "the address is not assigned to any interface of this host"
