@@ -366,6 +366,10 @@ pub fn run(
     options: Options<'_>,
     watch: Option<&Py<PyAny>>,
 ) -> PyResult<Ended> {
+    if scenario.cores.is_some() {
+        let message = "a policy has no effect with [cores]: the core that is free takes the next burst";
+        return Err(errors::error(py, errors::Kind::Policy, message, &[], "run it without `policy`"));
+    }
     let raised = Raised::default();
     let bridge = Bridge::new(py, policy, &scenario, raised.clone())?;
     NEXT.set(Some(bridge));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use forebay_engine::Clock;
-use forebay_sim::{Document, Figures, Options, Outcome, Scenario, run as run_scenario};
+use forebay_sim::{CoresFigures, Document, Figures, Options, Outcome, Scenario, run as run_scenario};
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
 use forebay_time::Time;
@@ -261,6 +261,13 @@ fn print(outcome: &Outcome) {
         println!(
             "{} polls: {load:.1} % busy, {moving:.1} % moving, {feeding:.1} % handing over; {:.1} packets per poll",
             core.name, core.packets_per_poll
+        );
+    }
+    if let Some(CoresFigures { take, complete }) = &outcome.figures.cores {
+        let [taking, waiting] = [take.load, take.waiting].map(|share| 100.0 * share);
+        let [completing, behind] = [complete.load, complete.waiting].map(|share| 100.0 * share);
+        println!(
+            "serial stages: taking {taking:.1} %, completing {completing:.1} %; cores wait {waiting:.1} % and {behind:.1} %"
         );
     }
     println!(

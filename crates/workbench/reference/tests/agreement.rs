@@ -57,6 +57,9 @@ fn bases(file: &str) -> Vec<String> {
                 &format!("{FIXED}{rate}"),
                 "[[processor]]\nname = \"running\"\nkind = \"cpu\"\nblock = \"1 us\"\nmove = \"1 us\"\n[scheduler]\npoll = true\n",
             ),
+            format!(
+                "model = \"host\"\n[traffic]\n{FIXED}{rate}[cores]\n[[processor]]\nname = \"cpu\"\nkind = \"cpu\"\nblock = \"1 us\"\n"
+            ),
         ],
         "pipeline" => {
             let stages = "[[server]]\nname = \"core\"\ndiscipline = \"interrupt-driven\"\n\

@@ -7,8 +7,11 @@
 //! what it waits for completes it too. Nothing is lost: the queue of arrivals has no limit.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
 
 use forebay_time::{Duration, Time};
+
+use crate::outcome::REPORT_EVERY;
 
 /// The serial parts of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +30,11 @@ pub struct Serial {
     pub ordered: bool,
 }
 
-/// The parallel part: what a packet costs a core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The parallel part: what a burst costs a core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreCost {
+    /// For each burst.
+    pub submit: Duration,
     /// For each packet.
     pub init: Duration,
     /// For each block of a packet.
@@ -57,7 +62,8 @@ pub struct CorePacket {
 /// let serial = Serial {
 ///     burst: 64, take: ns(100), take_packet: ns(5), complete: ns(100), complete_packet: ns(5), ordered: true,
 /// };
-/// let cores = Cores::equal(2, CoreCost { init: ns(40), block: ns(1) }, serial).unwrap();
+/// let cost = CoreCost { init: ns(40), block: ns(1), ..CoreCost::default() };
+/// let cores = Cores::equal(2, cost, serial).unwrap();
 /// let packet = CorePacket { at: Time::ZERO, sa: 0, blocks: 88 };
 /// let outcome = cores.run(&vec![packet; 64 * 100]).unwrap();
 /// assert!(outcome.packets_per_second() > 1.9 * 64.0 / 9.032e-6);
@@ -95,11 +101,28 @@ impl std::fmt::Display for CoresError {
 
 impl std::error::Error for CoresError {}
 
+/// A burst of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The first of its packets.
+    pub first: usize,
+    /// The last of them, and one.
+    pub end: usize,
+    /// The core that took it and computed for it.
+    pub core: usize,
+    /// When it was taken.
+    pub at: Time,
+    /// When the core computes, from and until.
+    pub computes: (Time, Time),
+}
+
 /// What came of a run of [`Cores`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoresOutcome {
     /// When each packet was complete, in the order of the packets.
     pub completed: Vec<Time>,
+    /// The bursts, in the order in which they were taken.
+    pub bursts: Vec<Taken>,
     /// The last completion.
     pub end: Time,
     /// For each core, the time in which it took, computed or completed.
@@ -145,7 +168,17 @@ impl Cores {
         if let Some(at) = packets.windows(2).position(|two| two[1].at < two[0].at) {
             return Err(CoresError::Unsorted(at + 1));
         }
-        let outcome = Run::new(self, packets).drive();
+        self.run_watched(packets, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same of packets that are in order. `watch` is told now and then how many were taken; where it breaks the run off, no
+    /// more are, and the outcome has only those.
+    pub(crate) fn run_watched(
+        &self,
+        packets: &[CorePacket],
+        watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<CoresOutcome, CoresError> {
+        let outcome = Run::new(self, packets).drive(watch);
         if outcome.end == Time::MAX { Err(CoresError::TooLong) } else { Ok(outcome) }
     }
 }
@@ -174,8 +207,6 @@ struct Run<'a> {
     packets: &'a [CorePacket],
     /// The first packet that has not been taken.
     next: usize,
-    /// First and last + 1 of the packets of a burst.
-    bursts: Vec<(usize, usize)>,
     /// Of each SA, the bursts that are incomplete, oldest first.
     open: BTreeMap<u32, VecDeque<usize>>,
     /// Bursts that are computed and wait for others, oldest first.
@@ -194,7 +225,6 @@ impl<'a> Run<'a> {
             cores,
             packets,
             next: 0,
-            bursts: Vec::new(),
             open: BTreeMap::new(),
             ring: Vec::new(),
             doing: vec![Doing::Idle; count],
@@ -202,6 +232,7 @@ impl<'a> Run<'a> {
             standing: VecDeque::new(),
             outcome: CoresOutcome {
                 completed: vec![Time::ZERO; packets.len()],
+                bursts: Vec::new(),
                 end: Time::ZERO,
                 busy: vec![zero; count],
                 take_held: zero,
@@ -212,9 +243,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn drive(mut self) -> CoresOutcome {
+    fn drive(mut self, watch: &mut dyn FnMut(usize) -> ControlFlow<()>) -> CoresOutcome {
         let mut now = Time::ZERO;
+        let mut reported = 0;
         loop {
+            if self.next - reported >= REPORT_EVERY as usize {
+                reported = self.next;
+                if watch(self.next).is_break() {
+                    self.packets = &self.packets[..self.next];
+                    self.outcome.completed.truncate(self.next);
+                }
+            }
             for core in 0..self.doing.len() {
                 self.end_of_phase(core, now);
             }
@@ -235,8 +274,9 @@ impl<'a> Run<'a> {
         }
         match self.doing[core] {
             Doing::Taking(burst, _) => {
-                let time = self.crypto(core, self.bursts[burst]);
-                self.doing[core] = Doing::Computing(burst, now + time);
+                let until = now + self.crypto(core, self.range(burst));
+                self.outcome.bursts[burst].computes = (now, until);
+                self.doing[core] = Doing::Computing(burst, until);
                 self.end_of_phase(core, now);
             }
             Doing::Computing(burst, _) => {
@@ -288,8 +328,14 @@ impl<'a> Run<'a> {
                 return;
             };
             let Some(core) = self.idle.remove(at) else { return };
-            let burst = self.bursts.len();
-            self.bursts.push(range);
+            let burst = self.outcome.bursts.len();
+            self.outcome.bursts.push(Taken {
+                first: range.0,
+                end: range.1,
+                core,
+                at: now,
+                computes: (now, now),
+            });
             for packet in &self.packets[range.0..range.1] {
                 let open = self.open.entry(packet.sa).or_default();
                 if open.back() != Some(&burst) {
@@ -332,7 +378,7 @@ impl<'a> Run<'a> {
         match self.doing[core] {
             Doing::Idle => now,
             Doing::Taking(burst, until) => {
-                until + self.crypto(core, self.bursts[burst]) + self.completion(burst)
+                until + self.crypto(core, self.range(burst)) + self.completion(burst)
             }
             Doing::Computing(burst, until) => until + self.completion(burst),
             Doing::Standing(burst) => now + self.completion(burst),
@@ -340,26 +386,32 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// First and last + 1 of the packets of a burst.
+    fn range(&self, burst: usize) -> (usize, usize) {
+        let taken = &self.outcome.bursts[burst];
+        (taken.first, taken.end)
+    }
+
     fn crypto(&self, core: usize, (first, end): (usize, usize)) -> Duration {
         let cost = self.cores.costs[core];
         let blocks = self.packets[first..end].iter().map(|packet| packet.blocks).sum();
-        cost.init.times((end - first) as u64) + cost.block.times(blocks)
+        cost.submit + cost.init.times((end - first) as u64) + cost.block.times(blocks)
     }
 
     fn completion(&self, burst: usize) -> Duration {
-        let (first, end) = self.bursts[burst];
+        let (first, end) = self.range(burst);
         self.cores.serial.complete + self.cores.serial.complete_packet.times((end - first) as u64)
     }
 
     /// Whether no earlier burst with an SA of this one is incomplete.
     fn is_free(&self, burst: usize) -> bool {
-        let (first, end) = self.bursts[burst];
+        let (first, end) = self.range(burst);
         let heads = self.packets[first..end].iter().map(|packet| self.open[&packet.sa].front());
         !self.cores.serial.ordered || heads.into_iter().all(|head| head == Some(&burst))
     }
 
     fn close(&mut self, burst: usize, now: Time) {
-        let (first, end) = self.bursts[burst];
+        let (first, end) = self.range(burst);
         for at in first..end {
             if let Some(open) = self.open.get_mut(&self.packets[at].sa) {
                 open.retain(|&other| other != burst);

@@ -33,6 +33,27 @@ pub struct Figures {
     /// The core that moves the packets, where it is a polling loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running_core: Option<RunningCoreFigures>,
+    /// The turnstiles, where the processors are cores that go with their bursts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<CoresFigures>,
+}
+
+/// The turnstiles of a scenario with `[cores]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CoresFigures {
+    /// Of taking and preparing.
+    pub take: Turnstile,
+    /// Of completing and sending.
+    pub complete: Turnstile,
+}
+
+/// A serial part that one core at a time passes. Its figures are of the whole run, warm-up included.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Turnstile {
+    /// Time in which a core is in it / elapsed: 1 where it is the limit.
+    pub load: f64,
+    /// Time for which cores stand before it, of all cores together / elapsed.
+    pub waiting: f64,
 }
 
 /// The running core of a scenario with `poll`.

@@ -3,7 +3,9 @@
 use forebay_time::{Duration, Time};
 
 use crate::Scenario;
-use crate::figures::{self, BusFigures, ClassFigures, Figures, ProcessorFigures, RunningCoreFigures};
+use crate::figures::{
+    self, BusFigures, ClassFigures, CoresFigures, Figures, ProcessorFigures, RunningCoreFigures,
+};
 use crate::flights::Flights;
 use crate::latencies::{self, Latencies, Which};
 use crate::outcome::Columns;
@@ -62,6 +64,8 @@ pub(crate) struct Ledger {
     /// Only with a running core that polls.
     polls: Option<Box<Polls>>,
     pub(crate) columns: Option<Columns>,
+    /// Only with cores that go with their bursts.
+    pub(crate) cores: Option<CoresFigures>,
 }
 
 impl Ledger {
@@ -93,6 +97,7 @@ impl Ledger {
             classes: (0..classes).map(class).collect(),
             polls: scenario.scheduler.running_core.map(polls),
             columns,
+            cores: None,
         }
     }
 
@@ -243,6 +248,7 @@ impl Ledger {
             lost: self.classes.iter().map(|class| class.lost).sum(),
             classes: self.classes(scenario),
             running_core: self.running_core(scenario, elapsed),
+            cores: self.cores,
         }
     }
 

@@ -15,6 +15,7 @@ mod batches;
 mod bursts;
 mod cores;
 mod document;
+mod equal;
 mod figures;
 mod flights;
 mod histogram;
@@ -35,9 +36,11 @@ mod setup;
 mod timeline;
 mod traffic;
 
-pub use cores::{CoreCost, CorePacket, Cores, CoresError, CoresOutcome, Serial};
+pub use cores::{CoreCost, CorePacket, Cores, CoresError, CoresOutcome, Serial, Taken};
 pub use document::Document;
-pub use figures::{BusFigures, ClassFigures, Figures, Latency, ProcessorFigures, RunningCoreFigures};
+pub use figures::{
+    BusFigures, ClassFigures, CoresFigures, Figures, Latency, ProcessorFigures, RunningCoreFigures, Turnstile,
+};
 pub use forebay_random::Estimate;
 pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};
 pub use outcome::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError};

@@ -39,6 +39,7 @@ pub fn optimum(scenario: &Scenario, seed: u64) -> Option<Limits> {
     let packets: Vec<Arrival> = Stream::new(&scenario.traffic, seed).take(OPTIMUM_PACKETS + 1).collect();
     let fits = (1..=OPTIMUM_PACKETS).contains(&packets.len())
         && scenario.processors.len() <= OPTIMUM_PROCESSORS
+        && scenario.cores.is_none()
         && scenario.scheduler.window == 1
         && !scenario.scheduler.takes_batches()
         && scenario.processors.iter().all(has_papers_cost)

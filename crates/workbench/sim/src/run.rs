@@ -22,6 +22,8 @@
 //! takes packets, and goes on as [`crate::polling`] says. What it does takes its time, at whose end the same order
 //! holds: what ends at the instant of a hand-over has ended before it.
 //!
+//! With `[cores]` there is no scheduler and no host: [`crate::Cores`] takes all packets.
+//!
 //! # Memory
 //! The models' input has no limit, and nothing depends on a packet in it that is not among the first
 //! W. So packets are drawn when the window has room for them, with the time at which they arrived: a
@@ -33,6 +35,7 @@ use forebay_station::{Watch, Way, Work};
 use forebay_time::{Duration, Time};
 
 use crate::bursts::{self, Desk};
+use crate::equal;
 use crate::input::{Ending, Input};
 use crate::ledger::{Ledger, Tag};
 use crate::outcome::{Columns, EXACT_MAX, Options, Outcome, REPORT_EVERY, RunError};
@@ -90,6 +93,10 @@ fn with_probe<P: Probe>(
     probe: P,
     ending: &mut Ending<'_>,
 ) -> Result<(Ledger, P), RunError> {
+    if let Some(serial) = scenario.cores {
+        let next = stream.next();
+        return equal::drive(scenario, serial, Input { stream, next }, ledger, probe, ending);
+    }
     let mut scheduler =
         Scheduler::new(setup::config(scenario)).map_err(|error| RunError::Scheduler(error.to_string()))?;
     scheduler.set_pass_full(scenario.scheduler.pass_full);

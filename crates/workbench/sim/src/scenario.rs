@@ -4,6 +4,7 @@
 //! was expected, and the nearest known key.
 
 mod classes;
+mod cores;
 mod order;
 mod processors;
 mod real;
@@ -22,6 +23,7 @@ use serde_json::{Map, Value as Json};
 pub use forebay_diagnostics::{FileErrors, Finding, Problem};
 pub use schema::PARTS;
 
+use crate::cores::Serial;
 use crate::traffic::Traffic;
 use forebay_diagnostics::{Findings, Place};
 use forebay_scenario::schema::known;
@@ -45,6 +47,8 @@ pub struct Scenario {
     pub processors: Vec<Processor>,
     /// Policy and window.
     pub scheduler: Settings,
+    /// The serial parts of processors that are cores, each of which goes with its burst: there is no scheduler before them.
+    pub cores: Option<Serial>,
     /// Notes for the reader of the figures: defaults that have not been measured.
     pub notes: Vec<String>,
     /// The scenario with every default filled in, in the form of the file.
@@ -216,10 +220,20 @@ fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<
     let buses = processors::buses(&top, &mut resolved);
     let mut processors = processors::read(&top, &buses, &mut suites, &mut notes, &mut resolved);
     let scheduler = scheduler::read(&top, &mut processors, &buses, classes, &mut notes, &mut resolved);
+    let cores = cores::read(&top, traffic.as_ref(), &mut resolved);
     if !findings.borrow().is_empty() {
         return None;
     }
-    Some(Scenario { seed, traffic: traffic?, buses, processors, scheduler, notes, resolved: resolved.into() })
+    Some(Scenario {
+        seed,
+        traffic: traffic?,
+        buses,
+        processors,
+        scheduler,
+        cores,
+        notes,
+        resolved: resolved.into(),
+    })
 }
 
 /// A length of time in seconds, as JSON.

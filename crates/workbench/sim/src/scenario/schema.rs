@@ -12,6 +12,7 @@ pub const PARTS: &[Part] = &[
     Part::once("traffic", TRAFFIC),
     Part::several("bus", BUS),
     Part::several("processor", PROCESSOR),
+    Part::once("cores", CORES),
     Part::once("scheduler", SCHEDULER),
     Part::several("class", CLASS),
 ];
@@ -451,6 +452,39 @@ const PROCESSOR: &[Key] = &[
         Is("0"),
         "the same per block of 16 bytes, for the copy; requires `poll`",
         "\"1 ns\"",
+    ),
+];
+
+const CORES: &[Key] = &[
+    key(
+        "burst",
+        Whole(Unit::None, 1, 1 << 16),
+        Is("64"),
+        "maximum number of packets that a core takes at once",
+        "32",
+    ),
+    key(
+        "take",
+        TIME,
+        Is("0"),
+        "serial time of each burst to be taken and prepared: one core at a time",
+        "\"100 ns\"",
+    ),
+    key("take_packet", TIME, Is("0"), "the same for each packet of a burst", "\"20 ns\""),
+    key(
+        "complete",
+        TIME,
+        Is("0"),
+        "serial time of each burst to be completed and sent: one core at a time",
+        "\"100 ns\"",
+    ),
+    key("complete_packet", TIME, Is("0"), "the same for each packet of a burst", "\"20 ns\""),
+    key(
+        "ordered",
+        Flag,
+        Is("true"),
+        "bursts of an SA are completed in the order in which they were taken",
+        "false",
     ),
 ];
 

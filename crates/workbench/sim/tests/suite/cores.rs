@@ -25,7 +25,7 @@ fn serial(ordered: bool) -> Serial {
 }
 
 fn cost(init: u64) -> CoreCost {
-    CoreCost { init: ns(init), block: ns(1) }
+    CoreCost { init: ns(init), block: ns(1), ..CoreCost::default() }
 }
 
 fn saturated(cores: &Cores, bursts: usize) -> CoresOutcome {
@@ -89,7 +89,8 @@ fn what_makes_no_sense_is_refused() {
     let packet = |at| CorePacket { at: Time::ZERO + ns(at), sa: 0, blocks: 0 };
     let cores = Cores::equal(1, cost(1), serial(true)).unwrap();
     assert_eq!(cores.run(&[packet(2), packet(1)]).unwrap_err(), CoresError::Unsorted(1));
-    let endless = Cores::equal(1, CoreCost { init: Duration(u64::MAX), block: ns(0) }, serial(true)).unwrap();
+    let endless =
+        Cores::equal(1, CoreCost { init: Duration(u64::MAX), ..CoreCost::default() }, serial(true)).unwrap();
     assert_eq!(endless.run(&[packet(1)]).unwrap_err(), CoresError::TooLong);
 }
 
@@ -196,8 +197,12 @@ fn agrees_with_a_machine_that_is_stepped() {
             complete_packet: ns(s[3]),
             ordered,
         };
-        let cores =
-            Cores::equal(count, CoreCost { init: ns(costs[0]), block: ns(costs[1]) }, serial).unwrap();
+        let cores = Cores::equal(
+            count,
+            CoreCost { init: ns(costs[0]), block: ns(costs[1]), ..CoreCost::default() },
+            serial,
+        )
+        .unwrap();
         let given: Vec<CorePacket> = packets
             .iter()
             .map(|&(at, sa, blocks)| CorePacket { at: Time::ZERO + ns(at), sa, blocks })

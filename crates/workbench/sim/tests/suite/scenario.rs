@@ -1,5 +1,6 @@
 //! Scenario files: what they mean, and what is said of wrong ones.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use forebay_sim::{Answers, Document, Feed, Options, RunningCore, Scenario, run};
@@ -369,4 +370,93 @@ fn wrong_terms_of_real_processors_are_named_with_a_hint() {
     // In the file, with its line.
     let found = wrong(&PAPER.replace("alpha = 2.5", "move = \"1 us\""), &[]);
     assert_eq!((found[0].0, found[0].1.as_str()), (Some(14), "`move` has no effect without `poll`"));
+}
+
+const CORES: &str = "model = \"host\"\n[traffic]\nsource = \"fixed\"\nvalue = 1360\nrate = \"100 Gbit/s\"\npackets = 6400\n\
+    [cores]\nburst = 32\ntake = \"100 ns\"\ntake_packet = \"5 ns\"\ncomplete = \"200 ns\"\ncomplete_packet = \"2 ns\"\n\
+    [[processor]]\nname = \"cpu\"\nkind = \"cpu\"\ncount = 2\ninit = \"40 ns\"\nblock = \"4 ns\"\n";
+
+/// A packet of 1400 bytes has 88 blocks.
+#[test]
+fn cores_that_go_with_their_bursts_reach_what_the_formula_says() {
+    let text = CORES.replace("100 Gbit/s", "10 Tbit/s");
+    let scenario = read(&text, &[]);
+    let (taking, computing, completing) = (100 + 32 * 5, 32 * (40 + 88 * 4), 200 + 32 * 2);
+    for (count, warm_up) in [(1, 0), (2, 3200)] {
+        let sets = [format!("processor.cpu.count={count}"), format!("traffic.warm_up={warm_up}")];
+        let outcome = run(&read(&text, &[&sets[0], &sets[1]]), Options::default()).unwrap();
+        let figures = &outcome.figures;
+        // All arrive nearly at once, so that those of the warm-up are waited for.
+        let packets_per_s = 6400.0 / figures.elapsed_s;
+        let expected = 32e9 * f64::from(count) / f64::from(taking + computing + completing);
+        assert!((packets_per_s / expected - 1.0).abs() < 0.02, "{packets_per_s} {expected}");
+        // The first one finds one packet only.
+        assert!(
+            figures.packets == 6400 - warm_up && figures.packets_per_job > 31.5,
+            "{}",
+            figures.packets_per_job
+        );
+    }
+    // Every default is in what is resolved, and nothing that has no effect.
+    let again = read(&scenario.resolved_toml(), &[]);
+    assert_eq!(again.resolved, scenario.resolved);
+    assert_eq!(scenario.resolved["cores"]["ordered"], true);
+    assert!(
+        scenario.resolved.get("scheduler").is_none()
+            && scenario.resolved["processor"][0].get("alpha").is_none()
+    );
+    let options = Options { columns: true, timeline: Some(100_000), ..Options::default() };
+    let outcome = run(&scenario, options).unwrap();
+    let (columns, timeline) = (outcome.columns.unwrap(), outcome.timeline.unwrap());
+    assert_eq!((columns.processor[0], columns.processor[1]), (0, 1));
+    assert!(columns.completed.is_sorted(), "one SA in order");
+    assert_eq!(timeline.spans().count(), 201);
+    assert!(columns.chosen.iter().zip(&columns.arrived).all(|(chosen, arrived)| chosen >= arrived));
+    let json =
+        serde_json::to_value(Document::new(&scenario, &run(&scenario, Options::default()).unwrap())).unwrap();
+    let held = json["cores"]["take"]["load"].as_f64().unwrap();
+    assert!(
+        (held - 2.0 * f64::from(taking) / f64::from(taking + computing + completing)).abs() < 0.01,
+        "{held}"
+    );
+}
+
+#[test]
+fn a_run_of_cores_that_is_broken_off_has_what_was_done() {
+    let scenario = read(CORES, &["traffic.packets=300000"]);
+    let mut watch = |_, _| ControlFlow::Break(());
+    let outcome =
+        run(&scenario, Options { progress: Some(&mut watch), keep: true, ..Options::default() }).unwrap();
+    let cut = outcome.cut.unwrap();
+    let whole = run(&read(CORES, &[&format!("traffic.packets={cut}")]), Options::default()).unwrap();
+    assert_eq!(outcome.figures, whole.figures);
+    let mut watch = |_, _| ControlFlow::Break(());
+    let options = Options { progress: Some(&mut watch), ..Options::default() };
+    assert_eq!(run(&scenario, options).unwrap_err(), forebay_sim::RunError::Cancelled);
+}
+
+fn said(text: &str) -> Vec<String> {
+    wrong(text, &[]).into_iter().map(|(_, message, _)| message).collect()
+}
+
+#[test]
+fn what_has_no_effect_on_cores_is_refused() {
+    for (more, what) in [
+        ("queue = 7\n", "`queue` has no effect with [cores]"),
+        ("alpha = 2\n", "`alpha` has no effect with [cores]"),
+        ("[scheduler]\nwindow = 4\n", "[scheduler] has no effect with [cores]"),
+        ("[[bus]]\nwidth = 8\n", "[bus] has no effect with [cores]"),
+        ("[[class]]\nname = \"a\"\nshare = 1\n", "[class] has no effect with [cores]"),
+        (
+            "[[processor]]\nkind = \"accelerator\"\ninit = 1e-6\nblock = 1e-6\n",
+            "an accelerator has no effect",
+        ),
+    ] {
+        let found = said(&format!("{CORES}{more}"));
+        assert!(found.iter().any(|one| one.contains(what)), "{more}: {found:?}");
+    }
+    let found = said(&CORES.replace("packets = 6400", "packets = 10000001"));
+    assert!(found[0].contains("keeps in memory"), "{found:?}");
+    let found = said(&CORES.replace("[cores]", "suites = [\"aes\"]\n[cores]"));
+    assert!(found[0].contains("`suites` has no effect"), "{found:?}");
 }

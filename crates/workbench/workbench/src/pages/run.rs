@@ -114,10 +114,20 @@ fn processors(figures: &Figures) -> Table {
             units::length(one.mean_size),
         ]
     };
+    let serial = |name: &str, load| {
+        let none = || "-".to_owned();
+        vec![name.to_owned(), units::percent(load), none(), none(), none()]
+    };
+    let turnstiles = figures.cores.map(|cores| {
+        [
+            serial("taking (one core at a time)", cores.take.load),
+            serial("completing (one core at a time)", cores.complete.load),
+        ]
+    });
     Table {
         title: "Processors".to_owned(),
         head: ["processor", "load", "packets", "bytes", "mean size"].map(str::to_owned).into(),
-        rows: figures.processors.iter().map(row).collect(),
+        rows: figures.processors.iter().map(row).chain(turnstiles.into_iter().flatten()).collect(),
     }
 }
 
