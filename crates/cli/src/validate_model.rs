@@ -1,11 +1,12 @@
-//! `forebay validate-model`: the engine with emulated cards beside the simulator, on the same packets.
+//! `forebay validate-model`: the engine with emulated cards, or on several cores, beside the simulator, on the same packets.
 
 mod table;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use forebay_measure::validate::{EngineClock, Settings, keep, validate};
+use forebay_measure::Error;
+use forebay_measure::validate::{Comparison, CoresSettings, EngineClock, Settings, cores, keep, validate};
 use forebay_processors::Backend;
 use forebay_terminal::progress::{self, Progress};
 use forebay_terminal::{Answer, host};
@@ -16,6 +17,13 @@ use crate::request::measured;
 /// Arguments of `forebay validate-model`.
 #[derive(Args)]
 pub struct ValidateModelArgs {
+    /// Compare equal cores instead of cards: the engine on so many threads with one SA in order, below its throughput and beyond
+    /// it. The machine should have nothing else to do.
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "cards", "write_buffer", "prefetch", "queue", "alpha", "window", "sas", "mean", "clock"])]
+    cores: Option<usize>,
+    /// With --cores: length of the cleartext packets.
+    #[arg(long, value_name = "BYTES", default_value_t = 1_408, requires = "cores")]
+    size: usize,
     /// Number of packets at each rate.
     #[arg(long, default_value_t = 100_000)]
     packets: u64,
@@ -101,14 +109,10 @@ impl ValidateModelArgs {
 
 /// Runs the command; the answer is no if the two differ.
 pub fn run(args: &ValidateModelArgs) -> miette::Result<Answer> {
-    let settings = args.settings();
-    let mut bar = Progress::packets("engine", settings.packets * settings.rates().len() as u64);
-    let watch = |done| {
-        bar.at(done);
-        progress::go_on()
+    let comparison = match args.cores {
+        Some(count) => equal_cores(args, count),
+        None => emulated_cards(args),
     };
-    let comparison = validate(&settings, &host::model(), args.out.as_deref(), watch);
-    bar.finish();
     let comparison = comparison.map_err(measured)?;
     if let Some(dir) = &args.out {
         keep(dir, &comparison).map_err(measured)?;
@@ -119,4 +123,31 @@ pub fn run(args: &ValidateModelArgs) -> miette::Result<Answer> {
         print!("{}", table::table(&comparison));
     }
     Ok(if comparison.holds { Answer::Yes } else { Answer::No })
+}
+
+fn equal_cores(args: &ValidateModelArgs, count: usize) -> Result<Comparison, Error> {
+    let &ValidateModelArgs { packets, size, seed, backend, .. } = args;
+    let settings =
+        CoresSettings { cores: count, packets, size, seed, proposal: args.proposal.clone(), backend };
+    let mut bar = Progress::runs("rounds");
+    let watch = |done, all| {
+        bar.of(all);
+        bar.at(done);
+        progress::go_on()
+    };
+    let comparison = cores(&settings, &host::model(), args.out.as_deref(), watch);
+    bar.finish();
+    comparison
+}
+
+fn emulated_cards(args: &ValidateModelArgs) -> Result<Comparison, Error> {
+    let settings = args.settings();
+    let mut bar = Progress::packets("engine", settings.packets * settings.rates().len() as u64);
+    let watch = |done| {
+        bar.at(done);
+        progress::go_on()
+    };
+    let comparison = validate(&settings, &host::model(), args.out.as_deref(), watch);
+    bar.finish();
+    comparison
 }

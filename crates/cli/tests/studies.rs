@@ -160,3 +160,22 @@ fn validate_model_gives_engine_and_simulator_the_same_packets_and_its_scenario_r
     assert!(page.matches("<svg").count() >= 4 && !page.contains("NaN"));
     assert!(Path::new(&bench.path("model/figures.json")).exists());
 }
+
+/// Likewise of cores; and options that would have no effect are refused.
+#[test]
+fn validate_model_compares_equal_cores() {
+    let bench = Bench::new();
+    let args =
+        ["validate-model", "--cores", "2", "--packets", "1000", "--size", "200", "--out", "cores", "--json"];
+    let output = bench.run(&args);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+    let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs = comparison["runs"].as_array().unwrap();
+    assert!(runs.len() == 3 && runs.iter().all(|run| run["engine"]["packets"] == 1000));
+    let again = bench.json(&["simulate", "cores/load-1/scenario.toml", "--json"]);
+    assert!(again["packets"] == 1000 && again["cores"]["take"]["load"].as_f64().unwrap() > 0.0);
+    let refused = bench.run(&["validate-model", "--cores", "2", "--cards", "3"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let refused = bench.run(&["validate-model", "--size", "200"]);
+    assert_eq!(refused.status.code(), Some(2));
+}

@@ -205,34 +205,47 @@ impl Course {
     }
 }
 
-/// The cores, whose engines share their SAs.
-fn cores(settings: &Settings, suite: Suite, size: usize, direction: Direction) -> miette::Result<Vec<Core>> {
+/// The paths of `cores` cores, whose engines share an SA in each direction.
+pub(crate) fn paths(
+    cores: usize,
+    backend: Backend,
+    suite: Suite,
+    size: usize,
+    clock: Clock,
+) -> miette::Result<Vec<Path>> {
     let keys = throwaway_keys(suite)?;
-    let name = settings.backend.open()?.name().to_owned();
-    let clock = Clock::start();
     let mut sad = Ipsec::default();
     sad.add_outbound(tunnel(suite, true), IvRange::for_throwaway_key()).into_diagnostic()?;
     sad.add_inbound(tunnel(suite, false)).into_diagnostic()?;
     let limits = Limits { packet_capacity: size + OVERHEAD, ..Limits::default() };
     let with = EngineSettings { limits, ..EngineSettings::default() };
-    let processors = || processors::core(settings.backend).map(|core| vec![core]);
-    let both = [keys.clone(), keys.clone()];
+    let processors = || processors::core(backend).map(|core| vec![core]);
+    let both = [keys.clone(), keys];
     let mut engines = vec![Engine::new(sad, &both, processors()?, with.clone(), clock).into_diagnostic()?];
-    for cpu in 1..settings.cores {
+    for cpu in 1..cores {
         let beside = engines[0].beside(cpu as u32, processors()?, with.clone(), clock);
         engines.push(beside.into_diagnostic()?);
     }
-    let core = |(place, engine)| {
+    let path = |engine| Path {
+        engine,
+        jobs: Vec::with_capacity(BURST),
+        free: Vec::with_capacity(BURST),
+        missing: 0,
+    };
+    Ok(engines.into_iter().map(path).collect())
+}
+
+/// The cores, whose engines share their SAs.
+fn cores(settings: &Settings, suite: Suite, size: usize, direction: Direction) -> miette::Result<Vec<Core>> {
+    let keys = throwaway_keys(suite)?;
+    let name = settings.backend.open()?.name().to_owned();
+    let clock = Clock::start();
+    let core = |(place, path)| {
         Ok(Core {
             place,
             clock,
             direction,
-            path: Path {
-                engine,
-                jobs: Vec::with_capacity(BURST),
-                free: Vec::with_capacity(BURST),
-                missing: 0,
-            },
+            path,
             plain: (0..PACKETS).map(|_| plain_packet(size)).collect(),
             sealed: (0..PACKETS).map(|_| Vec::with_capacity(size + OVERHEAD)).collect(),
             bare: Bare::new(&name, suite, &keys, size, direction, settings.backend)?,
@@ -241,7 +254,7 @@ fn cores(settings: &Settings, suite: Suite, size: usize, direction: Direction) -
             turns: 0,
         })
     };
-    engines.into_iter().enumerate().map(core).collect()
+    paths(settings.cores, settings.backend, suite, size, clock)?.into_iter().enumerate().map(core).collect()
 }
 
 /// One core's engine and the packets around it.
@@ -291,7 +304,7 @@ impl Core {
         let rate = loop {
             for _ in 0..4 {
                 for burst in self.plain.chunks(BURST) {
-                    self.path.fill(burst)?;
+                    self.path.fill(burst, 0)?;
                     self.path.prepare(Direction::Seal);
                     self.path.carry(|_, _| {})?;
                     packets += burst.len();
@@ -335,7 +348,7 @@ impl Core {
         for (burst, sealed) in self.plain.chunks(BURST).zip(self.sealed.chunks_mut(BURST)) {
             let turn = self.turns + self.place as u64;
             course.wait(&course.turn, turn)?;
-            self.path.fill(burst)?;
+            self.path.fill(burst, 0)?;
             self.path.prepare(Direction::Seal);
             self.path.carry(|place, packet| {
                 sealed[place].clear();
@@ -351,7 +364,7 @@ impl Core {
     fn open_round(&mut self, course: &Course) -> miette::Result<()> {
         for burst in self.sealed.chunks(BURST) {
             let turn = self.turns + self.place as u64;
-            self.path.fill(burst)?;
+            self.path.fill(burst, 0)?;
             course.wait(&course.turn, turn)?;
             self.path.prepare(Direction::Open);
             course.turn.store(turn + 1, Ordering::Release);
@@ -363,18 +376,19 @@ impl Core {
 }
 
 /// An engine of one core, and the lists that its packets go through.
-struct Path {
+pub(crate) struct Path {
     engine: Engine,
     jobs: Vec<Job>,
     free: Vec<Packet>,
     /// Packets that went in here, less those that were taken out here.
-    missing: i64,
+    pub(crate) missing: i64,
 }
 
 impl Path {
-    /// Copies a burst into the engine's buffers, when there is room: another core may hold up what is done.
+    /// Copies a burst into the engine's buffers, when there is room: another core may hold up what is done. Its packets are
+    /// numbered from `first` on.
     #[inline]
-    fn fill(&mut self, burst: &[Vec<u8>]) -> miette::Result<()> {
+    pub(crate) fn fill(&mut self, burst: &[Vec<u8>], first: u64) -> miette::Result<()> {
         while self.engine.room() < burst.len() {
             std::thread::yield_now();
             self.carry(|_, _| {})?;
@@ -384,20 +398,25 @@ impl Path {
             let mut packet = self.engine.buffer();
             let fits = packet.fill(bytes);
             debug_assert!(fits);
-            self.jobs.push(Job::new(packet, JobSpec::default(), place as u64));
+            self.jobs.push(Job::new(packet, JobSpec::default(), first + place as u64));
         }
         Ok(())
     }
 
+    /// Whether there are buffers for so many packets.
+    pub(crate) fn has_room(&self, packets: usize) -> bool {
+        self.engine.room() >= packets
+    }
+
     /// Gives the burst its places in the order.
     #[inline]
-    fn prepare(&mut self, direction: Direction) {
+    pub(crate) fn prepare(&mut self, direction: Direction) {
         self.engine.prepare_burst(direction, &mut self.jobs);
     }
 
     /// Takes the burst through its crypto; `each` is told what has left by then, with its place in its burst.
     #[inline]
-    fn carry(&mut self, mut each: impl FnMut(usize, &Packet)) -> miette::Result<()> {
+    pub(crate) fn carry(&mut self, mut each: impl FnMut(usize, &Packet)) -> miette::Result<()> {
         self.engine.carry(&mut self.jobs);
         while self.engine.poll() {}
         if let Some(refusal) = self.engine.refusals().next() {
@@ -416,7 +435,7 @@ impl Path {
     }
 }
 
-fn throwaway_keys(suite: Suite) -> miette::Result<SaKeys> {
+pub(crate) fn throwaway_keys(suite: Suite) -> miette::Result<SaKeys> {
     let filler = |n: usize| SecretBytes::new((0..n).map(|i| i as u8).collect());
     let key = filler(suite.cipher_key_len() + suite.salt_len());
     SaKeys::new(suite, &key, &filler(suite.integrity_key_len())).into_diagnostic()
@@ -437,7 +456,7 @@ fn tunnel(suite: Suite, outbound: bool) -> SaConfig {
 }
 
 /// A UDP packet of `size` bytes from 10.1.0.1 to 10.2.0.1.
-fn plain_packet(size: usize) -> Vec<u8> {
+pub(crate) fn plain_packet(size: usize) -> Vec<u8> {
     let mut packet = vec![0x5a; size];
     packet[..20].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1]);
     forebay_wire::ipv4::rewrite(&mut packet, 20, size as u16, 17);

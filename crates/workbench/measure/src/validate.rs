@@ -10,6 +10,7 @@
 //! packets are once they are sealed, and what the running core takes for them.
 
 mod compare;
+mod cores;
 mod emulated;
 mod packets;
 mod page;
@@ -27,6 +28,7 @@ use crate::Error;
 use compare::Pair;
 
 pub use compare::{Comparison, Figures, Line, Processor, Real, Run};
+pub use cores::{CoresSettings, cores};
 pub use settings::{EngineClock, RATES, Settings};
 pub use words::{value, verdict, why};
 

@@ -28,6 +28,8 @@ pub struct Serial {
     pub complete_packet: Duration,
     /// Whether the bursts of an SA are completed in the order in which they were taken.
     pub ordered: bool,
+    /// Whether taking and completing are one turnstile: no core is in either while another is in one of them.
+    pub shared: bool,
 }
 
 /// The parallel part: what a burst costs a core.
@@ -60,7 +62,7 @@ pub struct CorePacket {
 ///
 /// let ns = Duration::from_nanos;
 /// let serial = Serial {
-///     burst: 64, take: ns(100), take_packet: ns(5), complete: ns(100), complete_packet: ns(5), ordered: true,
+///     burst: 64, take: ns(100), take_packet: ns(5), complete: ns(100), complete_packet: ns(5), ordered: true, shared: false,
 /// };
 /// let cost = CoreCost { init: ns(40), block: ns(1), ..CoreCost::default() };
 /// let cores = Cores::equal(2, cost, serial).unwrap();
@@ -257,6 +259,10 @@ impl<'a> Run<'a> {
             for core in 0..self.doing.len() {
                 self.end_of_phase(core, now);
             }
+            // Of one turnstile a core that has completed is the first that finds it free.
+            if self.cores.serial.shared {
+                self.grant_taking(now);
+            }
             self.grant_completion(now);
             self.grant_taking(now);
             let ends = self.doing.iter().filter_map(|doing| doing.until());
@@ -304,7 +310,7 @@ impl<'a> Run<'a> {
     }
 
     fn grant_completion(&mut self, now: Time) {
-        while !self.doing.iter().any(|doing| matches!(doing, Doing::Completing(..))) {
+        while !(self.is_completing() || self.cores.serial.shared && self.is_taking()) {
             let Some(core) = self.standing.pop_front() else { return };
             let Doing::Standing(burst) = self.doing[core] else { continue };
             if self.is_free(burst) {
@@ -319,7 +325,7 @@ impl<'a> Run<'a> {
     }
 
     fn grant_taking(&mut self, now: Time) {
-        while !self.is_taking() {
+        while !(self.is_taking() || self.cores.serial.shared && self.is_completing()) {
             let range = self.waiting(now);
             if range.0 == range.1 {
                 return;
@@ -355,6 +361,10 @@ impl<'a> Run<'a> {
 
     fn is_taking(&self) -> bool {
         self.doing.iter().any(|doing| matches!(doing, Doing::Taking(..)))
+    }
+
+    fn is_completing(&self) -> bool {
+        self.doing.iter().any(|doing| matches!(doing, Doing::Completing(..)))
     }
 
     /// The packets that a burst would have now.

@@ -195,7 +195,7 @@ impl Run {
 }
 
 impl Line {
-    fn new(figure: String, unit: &'static str, values: (f64, f64), limit: Option<f64>) -> Line {
+    pub(super) fn new(figure: String, unit: &'static str, values: (f64, f64), limit: Option<f64>) -> Line {
         let (engine, simulator) = values;
         let difference = if engine == simulator { 0.0 } else { engine / simulator - 1.0 };
         let holds = limit.is_none_or(|limit| difference.abs() <= limit);

@@ -40,6 +40,8 @@ pub(super) fn read(
     let ordered = section.flag("ordered").unwrap_or(true);
     let mut map =
         Map::from_iter([("burst".to_owned(), burst.into()), ("ordered".to_owned(), ordered.into())]);
+    let shared = section.flag("shared").unwrap_or(false);
+    map.insert("shared".to_owned(), shared.into());
     let mut time = |key: &str| {
         let time = section.time(key).unwrap_or(Duration::ZERO);
         map.insert(key.to_owned(), seconds(time));
@@ -52,6 +54,7 @@ pub(super) fn read(
         complete: time("complete"),
         complete_packet: time("complete_packet"),
         ordered,
+        shared,
     };
     refuse(top, &section, traffic);
     if let Some(keys) = resolved.get_mut("traffic").and_then(Json::as_object_mut) {

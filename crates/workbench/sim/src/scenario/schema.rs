@@ -486,6 +486,13 @@ const CORES: &[Key] = &[
         "bursts of an SA are completed in the order in which they were taken",
         "false",
     ),
+    key(
+        "shared",
+        Flag,
+        Is("false"),
+        "taking and completing are one serial stage, in which one core at a time does either",
+        "true",
+    ),
 ];
 
 const SCHEDULER: &[Key] = &[

@@ -21,6 +21,7 @@ fn serial(ordered: bool) -> Serial {
         complete: ns(30),
         complete_packet: ns(2),
         ordered,
+        shared: false,
     }
 }
 
@@ -46,11 +47,15 @@ fn one_core_takes_the_sum_of_the_parts() {
 fn many_cores_reach_the_limit_of_cores_or_of_a_turnstile() {
     for (count, init) in (1..=16).flat_map(|count| [(count, 10), (count, 30), (count, 90)]) {
         for ordered in [false, true] {
-            let outcome = saturated(&Cores::equal(count, cost(init), serial(ordered)).unwrap(), 2000);
             let total = (TAKE + COMPLETE) as f64 + 10.0 * (init + 10) as f64;
-            let limit = (count as f64 / total).min(1.0 / TAKE.max(COMPLETE) as f64) * 1e9 * BURST as f64;
-            let share = outcome.packets_per_second() / limit;
-            assert!((0.96..=1.0001).contains(&share), "{count} cores, init {init}, {ordered}: {share}");
+            for (shared, serial_part) in [(false, TAKE.max(COMPLETE)), (true, TAKE + COMPLETE)] {
+                let serial = Serial { shared, ..serial(ordered) };
+                let outcome = saturated(&Cores::equal(count, cost(init), serial).unwrap(), 2000);
+                let limit = (count as f64 / total).min(1.0 / serial_part as f64) * 1e9 * BURST as f64;
+                let share = outcome.packets_per_second() / limit;
+                let case = format!("{count} cores, init {init}, {ordered}, {shared}: {share}");
+                assert!((0.96..=1.0001).contains(&share), "{case}");
+            }
         }
     }
 }
@@ -195,6 +200,7 @@ fn agrees_with_a_machine_that_is_stepped() {
             take_packet: ns(s[1]),
             complete: ns(s[2]),
             complete_packet: ns(s[3]),
+            shared: false,
             ordered,
         };
         let cores = Cores::equal(
