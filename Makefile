@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
+.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs browser interop-vm hdtv deb release man setup setup-test wheel test-python clean
 
 help:
 	@echo 'Begin:'
@@ -24,6 +24,7 @@ help:
 	@echo
 	@echo 'Build packages:'
 	@echo '  make deb             the Debian packages of the gateway and of the workbench, in target/debian; ARCH=arm64; make man: manual pages, in target/man'
+	@echo '  make release         everything of a version that a person would upload, with bills of materials and checksums; ARCHES="amd64 arm64", AGAIN=1'
 	@echo '  make wheel           the Python package: its wheel and source distribution in target/wheels, and target/python that has it'
 	@echo '  make publish-check   whether the library `forebay` and its crates could be published; uploads nothing'
 	@echo '  make semver          whether the library still fits the programs that depend on it; BASE=REVISION, by default the last tag'
@@ -172,6 +173,10 @@ deb:
 	$(CROSS) $(CARGO) build --release --locked --package forebay-cli --bin forebay-gateway --no-default-features
 	$(CROSS) sh -c 'in=target/$${CARGO_BUILD_TARGET:+$$CARGO_BUILD_TARGET/}release; scripts/deb.sh $$in/forebay-gateway $$in/forebay target/debian'
 	$(CROSS) tests/packaging/packages.sh target/debian
+
+# RELEASE_OUT= names the directory; ARCHES, PROFILE and AGAIN as scripts/release.sh says.
+release:
+	scripts/release.sh $(RELEASE_OUT)
 
 # scripts/python.sh makes the environment with everything that is needed.
 wheel: setup

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The tests in the laboratory of network namespaces, one after the other, each in a laboratory of its own.
+# The tests in the laboratory of network namespaces, each in a laboratory of its own, two at a time: they wait more than they
+# compute. What each says comes when it has ended.
 #
 #   scripts/labs.sh FOREBAY quick|full [NAME...]
 #
+# JOBS is how many run at a time.
 # `full` has ten thousand SAs instead of a thousand, all settings of AF_XDP, and a longer soak. Without namespaces or TUN they are skipped.
 set -euo pipefail
 
@@ -12,6 +14,15 @@ forebay=$(realpath "$1") extent=$2
 shift 2
 [ $# -gt 0 ] || set -- two_sites tunnel_new icmp families restart roll_over replay pair cluster guard privileges links hostile queues per_cpu per_cpu_acquire taps beside_ike xdp \
     many_sas soak
+if [ $# -gt 1 ]; then
+    logs=$(mktemp -d)
+    trap 'rm -rf "$logs"' EXIT
+    # shellcheck disable=SC2016 # for the inner shell
+    printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I{} bash -c \
+        '"$0" "$1" "$2" "$3" >"$4/$3" 2>&1 && ok=0 || ok=255; cat "$4/$3"; exit $ok' "$0" "$forebay" "$extent" {} "$logs"
+    exit
+fi
+
 pairs=500 soak=8 cards="driver-udp-4 generic-udp-6"
 [ "$extent" = full ] && pairs=5000 soak=60 cards=
 
