@@ -247,11 +247,14 @@ fn print(outcome: &Outcome) {
     if *lost > 0 {
         println!("{lost} packets lost because the input queue was full");
     }
-    println!(
-        "{:.3} packets per job; bus utilization {:.1} %",
-        outcome.figures.packets_per_job,
-        100.0 * bus.load
-    );
+    match outcome.figures.cores {
+        Some(_) => println!("{:.3} packets per burst", outcome.figures.packets_per_job),
+        None => println!(
+            "{:.3} packets per job; bus utilization {:.1} %",
+            outcome.figures.packets_per_job,
+            100.0 * bus.load
+        ),
+    }
     println!("{:16} {:>8} {:>12} {:>12}", "processor", "busy", "packets", "mean size");
     for one in processors {
         println!("{:16} {:>6.1} % {:>12} {:>10.1} B", one.name, 100.0 * one.load, one.packets, one.mean_size);

@@ -82,9 +82,16 @@ fn loads(figures: &Figures) -> Plot {
     let mut names: Vec<String> = figures.processors.iter().map(|one| one.name.clone()).collect();
     let mut loads: Vec<f64> = figures.processors.iter().map(|one| 100.0 * one.load).collect();
     let buses = if figures.buses.is_empty() { std::slice::from_ref(&figures.bus) } else { &figures.buses };
-    for bus in buses {
-        names.push(bus.name.clone().unwrap_or_else(|| "bus".to_owned()));
-        loads.push(100.0 * bus.load);
+    match &figures.cores {
+        // They have no bus.
+        Some(cores) => {
+            names.extend(["taking", "completing"].map(str::to_owned));
+            loads.extend([cores.take, cores.complete].map(|stage| 100.0 * stage.load));
+        }
+        None => {
+            names.extend(buses.iter().map(|bus| bus.name.clone().unwrap_or_else(|| "bus".to_owned())));
+            loads.extend(buses.iter().map(|bus| 100.0 * bus.load));
+        }
     }
     bars("Load", "per cent of the time", &names, vec![("load", loads)])
 }
