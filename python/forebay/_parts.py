@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forebay import _toml
+from forebay._output import replace
 from forebay._points import Plan, cores
 from forebay.errors import RunError
 from forebay.stats import Until
@@ -174,7 +175,7 @@ class Parts:
                 self._manifest()
             self._find(self.key)
         self._manifest()
-        _replace(self.directory / "scenario.toml", self.plan.scenario.text.encode())
+        replace(self.directory / "scenario.toml", self.plan.scenario.text.encode())
 
     def _take_over(self, lines: dict[str, str]) -> None:
         """Write the lines of another sweep of these keys that are points of this one."""
@@ -236,7 +237,7 @@ class Parts:
         folder = self.directory / "points" / f"group={first // _GROUP:05}"
         folder.mkdir(parents=True, exist_ok=True)
         name = f"part-{first:012}-{last:012}-{self.key[:8]}.parquet"
-        _replace(folder / name, part)
+        replace(folder / name, part)
         self._ranges[first, last] = folder / name
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -264,7 +265,7 @@ class Parts:
 
     def finish(self) -> None:
         """Write ``points.jsonl`` from the parts that are there, and the manifest."""
-        _replace(self.directory / "points.jsonl", (f"{line}\n".encode() for _, line in self.lines()))
+        replace(self.directory / "points.jsonl", (f"{line}\n".encode() for _, line in self.lines()))
         self._manifest()
 
     def _manifest(self) -> None:
@@ -291,7 +292,7 @@ class Parts:
             "runs_wanted": None if runs is None else plan.count * runs,
             "complete": self.count == plan.count,
         }
-        _replace(self.directory / "manifest.json", (json.dumps(document, indent=2) + "\n").encode())
+        replace(self.directory / "manifest.json", (json.dumps(document, indent=2) + "\n").encode())
 
 
 def _swept(line: str) -> str:
@@ -303,22 +304,6 @@ def _point(plan: Plan, number: int) -> str:
     """The same by its number."""
     values = zip(plan.keys, plan.values(number))
     return json.dumps({key: _toml.setting(value) for key, value in values}, sort_keys=True)
-
-
-def _replace(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file so that it is the old or the new one in full whenever the machine stops."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(beside, "wb") as file:
-        file.writelines([content] if isinstance(content, bytes) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-    if hasattr(os, "O_DIRECTORY"):
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _lock(directory: Path) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from forebay import _output
 from forebay._parts import Parts, columns, path, row
 from forebay._points import Plan
 from forebay.errors import FigureError
@@ -126,8 +127,7 @@ class Table(Sequence[dict[str, Any]]):
 
     def write(self, path: str) -> None:
         """Write the lines of ``points.jsonl`` to a file."""
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in self.lines)
+        _output.replace(path, (f"{line}\n".encode() for line in self.lines))
 
     def plot(self, x: str, y: str, **options: Any) -> matplotlib.axes.Axes:
         """Draw a figure over a parameter; the arguments are those of `forebay.plots.table`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from forebay import _forebay
+from forebay import _forebay, _output
 from forebay.errors import Error
 from forebay.scenario import Scenario
 
@@ -260,8 +260,7 @@ class Goodness:
         """
         from forebay import _goodness_page
 
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(_goodness_page.page(self))
+        _output.replace(path, _goodness_page.page(self))
 
     def _repr_html_(self) -> str:
         rows = "".join(

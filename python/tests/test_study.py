@@ -282,6 +282,28 @@ def test_a_directory_has_what_repeats_the_study(own, tmp_path: Path) -> None:
     assert [path.name for path in sorted((out / "scenarios").iterdir())] == ["0001.toml"]
 
 
+def test_results_overwrite_no_file_of_the_study(own, tmp_path: Path) -> None:
+    directory = own(CLAIM + RUN + 'c.measured(1, found="f")')
+    (directory / "results.json").write_text('{"measured": 1}')
+    (tmp_path / "elsewhere").mkdir()
+    os.symlink(directory / "results.json", tmp_path / "elsewhere" / "claims.json")
+    for out in (directory, tmp_path / "elsewhere"):
+        with pytest.raises(StudyError, match="is the same file as the study's"):
+            study.run(directory, out=out, progress=False)
+        assert main(["run", str(directory), "--out", str(out)]) == 2
+        assert (directory / "results.json").read_text() == '{"measured": 1}'
+        assert not (out / "report.html").exists()
+    (directory / "results.json").unlink()
+    # What an earlier run left is replaced, not cut off: its other names keep it.
+    out = tmp_path / "out"
+    study.run(directory, out=out, progress=False)
+    os.link(out / "results.json", tmp_path / "copy.json")
+    before = (tmp_path / "copy.json").stat().st_ino
+    study.run(out / "study", out=out, progress=False)
+    assert (out / "results.json").stat().st_ino != before and (tmp_path / "copy.json").stat().st_ino == before
+    assert not [path for path in out.rglob(".*")]
+
+
 # ---- The command
 
 

@@ -49,7 +49,10 @@ def _interrupt(*_: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    findings = run(options.study, quick=options.quick)
+    found = files.find(options.study)
+    if options.out is not None:
+        found.keep_apart(options.out)
+    findings = run(found, quick=options.quick)
     report = findings.keep(options.out) if options.out is not None else None
     if options.json:
         print(json.dumps(findings.document(), indent=2, ensure_ascii=False))

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay import _forebay
+from forebay._output import same
 from forebay.study.errors import problem
 
-__all__ = ["SCRIPT", "StudyFiles", "find", "shipped"]
+__all__ = ["RESULTS", "SCRIPT", "StudyFiles", "find", "shipped"]
 
 SCRIPT = "study.py"
 """The file that makes a directory a study."""
+
+RESULTS = ("claims.json", "manifest.json", "report.html", "results.json")
+"""The files of a directory of results, beside ``study`` and ``scenarios``."""
 
 _ENDINGS = (".py", ".toml", ".ipynb", ".json")
 
@@ -39,6 +43,28 @@ class StudyFiles:
     def scenario_directory(self) -> str:
         """Where the files that scenarios name are sought."""
         return str(self.directory) if self.directory is not None else "."
+
+    def paths(self) -> list[Path]:
+        """Its files on disk."""
+        return [self.directory / name for name in self.files] if self.directory is not None else []
+
+    def keep_apart(self, out: Path) -> None:
+        """Refuses a directory of results in which a file of the study would be overwritten.
+
+        Raises
+        ------
+        StudyError
+            With the two files.
+        """
+        outputs = [out / name for name in RESULTS]
+        outputs.extend((out / "scenarios").glob("*.toml"))
+        for written in outputs:
+            for read in self.paths():
+                if same(written, read):
+                    raise problem(
+                        f"the output {written} is the same file as the study's {read}",
+                        hint="give another directory; no file was changed",
+                    )
 
     def path_of(self, file: str) -> str:
         """Path of a file for errors and tracebacks."""

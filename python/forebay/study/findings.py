@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forebay import _forebay
+from forebay._output import replace, same
 from forebay.study.claims import Claim
 from forebay.study.files import StudyFiles
 from forebay.study.runs import StudyRun, cores
@@ -111,8 +112,14 @@ class Findings:
         -------
         Path
             The report.
+
+        Raises
+        ------
+        StudyError
+            If a file of the study would be overwritten; nothing is written then.
         """
         directory = Path(directory)
+        self.study.keep_apart(directory)
         own, scenarios = directory / "study", directory / "scenarios"
         own.mkdir(parents=True, exist_ok=True)
         scenarios.mkdir(exist_ok=True)
@@ -122,14 +129,17 @@ class Findings:
             stale.unlink()
             number += 1
         for name, text in self.study.files.items():
-            (own / name).write_text(text, encoding="utf-8")
+            # A kept study that is run again keeps its files.
+            if not any(same(own / name, file) for file in self.study.paths()):
+                replace(own / name, text)
         for run in self.runs:
-            (scenarios / f"{run.number:04}.toml").write_text(run.resolved, encoding="utf-8")
+            # Thousands of small files that a rerun gives again.
+            replace(scenarios / f"{run.number:04}.toml", run.resolved, sync=False)
         _write(directory / "results.json", [run.record() for run in self.runs])
         _write(directory / "claims.json", self._claims())
         _write(directory / "manifest.json", self.manifest())
         report = directory / "report.html"
-        report.write_text(self.page(), encoding="utf-8")
+        replace(report, self.page())
         return report
 
     def lines(self) -> list[str]:
@@ -226,7 +236,7 @@ def _held(claims: list[Claim]) -> int:
 
 
 def _write(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    replace(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def _made() -> dict[str, str]:

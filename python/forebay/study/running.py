@@ -50,6 +50,8 @@ def run(
         If the study is wrong; ``file`` and ``line`` name the place in ``study.py``.
     """
     found = study if isinstance(study, StudyFiles) else files.find(study)
+    if out is not None:
+        found.keep_apart(Path(out))
     bench = Study(found, Runner(quick, threads or cores(), progress))
     complete = True
     try:
