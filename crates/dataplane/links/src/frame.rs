@@ -14,8 +14,8 @@ pub const MAX_TAGS: usize = 4;
 /// The most MPLS labels that [`locate()`] passes over.
 pub const MAX_LABELS: usize = 8;
 
-/// The most bytes that can stand before an IP packet: a header of LINUX_SLL2, all tags and all labels.
-pub const MAX_PREFIX: usize = 20 + 4 * MAX_TAGS + 4 * MAX_LABELS;
+/// The most bytes that can stand before an IP packet: a header of LINUX_SLL2, all tags, LLC with SNAP and all labels.
+pub const MAX_PREFIX: usize = 20 + 4 * MAX_TAGS + 8 + 4 * MAX_LABELS;
 
 /// The two families of IP packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +36,20 @@ pub struct IpAt {
     /// The packet's family, in which the link layer and the packet's version field agree.
     pub family: Family,
     protocol: Protocol,
-    /// The first byte of PPPoE's length field, where there is one (RFC 2516 4).
-    pppoe_length_at: Option<u8>,
+    /// A length field before the packet, where there is one: of PPPoE (RFC 2516 4) or of IEEE 802.3.
+    length: Option<LengthField>,
+}
+
+/// A field of two bytes with the length of what follows it; its first byte in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LengthField {
+    Pppoe {
+        at: u8,
+    },
+    /// With 8 bytes of LLC and SNAP behind it, which end with the ethertype.
+    Ieee8023 {
+        at: u8,
+    },
 }
 
 /// The link layer's field that gives the family, and its first byte in the frame.
@@ -61,6 +73,11 @@ enum Protocol {
 }
 
 impl IpAt {
+    /// The packet in a frame with such a length field.
+    fn within(self, length: Option<LengthField>) -> IpAt {
+        IpAt { length, ..self }
+    }
+
     /// The ethertype's first byte in the frame; `None` if the link layer has another field or none.
     pub fn ethertype_at(&self) -> Option<usize> {
         match self.protocol {
@@ -83,7 +100,8 @@ pub enum NotIp {
     },
     /// Another ethertype.
     Ethertype(u16),
-    /// An IEEE 802.3 frame of the given length, with an LLC header instead of an ethertype.
+    /// An IEEE 802.3 frame of the given length, with an LLC header instead of an ethertype, other than that of SNAP with an
+    /// ethertype (RFC 1042).
     Llc(u16),
     /// More VLAN tags than [`MAX_TAGS`].
     TooManyTags,

@@ -3,33 +3,40 @@
 use forebay_wire::ipv4;
 
 use super::{
-    AF_V4, ETHERTYPE_V4, ETHERTYPE_V6, Family, IpAt, MAX_LABELS, MAX_TAGS, NotIp, PPP_V4, PPP_V6, Protocol,
-    family_of,
+    AF_V4, ETHERTYPE_V4, ETHERTYPE_V6, Family, IpAt, LengthField, MAX_LABELS, MAX_TAGS, NotIp, PPP_V4,
+    PPP_V6, Protocol, family_of,
 };
 use crate::LinkType;
 
 /// Ethertypes of VLAN tags: 802.1Q, 802.1ad, and what was used before that for outer tags.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
-/// PPPoE in its session stage (RFC 2516 5.3); MPLS (RFC 5332 3).
+/// PPPoE in its session stage (RFC 2516 5.3); PPP without a session (IANA's list of ethertypes); MPLS (RFC 5332 3).
 const PPPOE_SESSION: u16 = 0x8864;
+const PPP: u16 = 0x880b;
 const MPLS: [u16; 2] = [0x8847, 0x8848];
 
-/// Smaller values of an ethertype field are a length (IEEE 802.3).
+/// Smaller values of an ethertype field are a length (IEEE 802.3); Linux's cooked captures have one for the LLC that follows.
 const ETHERTYPE_MIN: u16 = 0x0600;
+const COOKED_LLC: u16 = 0x0004;
 
-/// Finds the IP packet in a frame; VLAN tags, PPPoE and MPLS labels before it are passed over.
+/// LLC of SNAP, unnumbered information, and the organisation codes whose protocols are ethertypes: of RFC 1042, and of bridges
+/// (IEEE 802.1H).
+const SNAP: [u8; 3] = [0xaa, 0xaa, 0x03];
+const ETHERTYPES_OF: [[u8; 3]; 2] = [[0, 0, 0], [0, 0, 0xf8]];
+
+/// Finds the IP packet in a frame; VLAN tags, LLC with SNAP, PPPoE, PPP and MPLS labels before it are passed over.
 ///
 /// Only what leads to the packet and its version is looked at: the packet itself may be damaged.
 #[inline]
 pub fn locate(link: LinkType, frame: &[u8]) -> Result<IpAt, NotIp> {
     match link {
-        LinkType::Ethernet => by_ethertype(frame, 12, 14),
+        LinkType::Ethernet => by_ethertype(frame, 12, 14, true),
         LinkType::Raw => at(frame, 0, None, Protocol::Absent),
         LinkType::Ipv4 => at(frame, 0, Some(Family::V4), Protocol::Absent),
         LinkType::Ipv6 => at(frame, 0, Some(Family::V6), Protocol::Absent),
-        LinkType::LinuxSll => by_ethertype(frame, 14, 16),
-        LinkType::LinuxSll2 => by_ethertype(frame, 0, 20),
+        LinkType::LinuxSll => by_ethertype(frame, 14, 16, false),
+        LinkType::LinuxSll2 => by_ethertype(frame, 0, 20, false),
         LinkType::Null | LinkType::Loop => by_address_family(link, frame),
         LinkType::Ppp | LinkType::PppHdlc => by_ppp_protocol(frame, 0),
         LinkType::Other(code) => Err(NotIp::LinkType(code)),
@@ -41,33 +48,58 @@ pub fn locate(link: LinkType, frame: &[u8]) -> Result<IpAt, NotIp> {
 fn at(frame: &[u8], start: usize, expected: Option<Family>, protocol: Protocol) -> Result<IpAt, NotIp> {
     match frame.get(start..) {
         Some(packet @ [_, ..]) => {
-            Ok(IpAt { start, family: family_of(packet, expected)?, protocol, pppoe_length_at: None })
+            Ok(IpAt { start, family: family_of(packet, expected)?, protocol, length: None })
         }
         _ => Err(NotIp::TooShort { found: frame.len(), expected: start + 1 }),
     }
 }
 
-/// Follows an ethertype at `field` through tags, the first of which stands at `next`.
+/// Follows an ethertype at `field` through tags, the first of which stands at `next`. Small values are lengths where the frame
+/// `has_lengths`, as Ethernet's.
 #[inline]
-fn by_ethertype(frame: &[u8], mut field: usize, mut next: usize) -> Result<IpAt, NotIp> {
-    for _ in 0..=MAX_TAGS {
+fn by_ethertype(frame: &[u8], mut field: usize, mut next: usize, has_lengths: bool) -> Result<IpAt, NotIp> {
+    let (mut tags, mut has_snap, mut length) = (0, false, None);
+    while tags <= MAX_TAGS {
         let ethertype = u16::from_be_bytes(bytes(frame, field)?);
         let family = match ethertype {
             ETHERTYPE_V4 => Family::V4,
             ETHERTYPE_V6 => Family::V6,
             tag if TAGS.contains(&tag) => {
                 // A tag is two bytes of control information and the next ethertype.
+                tags += 1;
                 (field, next) = (next + 2, next + 4);
                 continue;
             }
-            PPPOE_SESSION => return by_pppoe(frame, next),
-            label if MPLS.contains(&label) => return by_labels(frame, next),
-            length if length < ETHERTYPE_MIN => return Err(NotIp::Llc(length)),
+            // Two lengths would have to be kept true; no device sends such frames.
+            PPPOE_SESSION if length.is_none() => return by_pppoe(frame, next),
+            PPP => return by_ppp_protocol(frame, next).map(|found| found.within(length)),
+            label if MPLS.contains(&label) => {
+                return by_labels(frame, next).map(|found| found.within(length));
+            }
+            small if small < ETHERTYPE_MIN => {
+                let may_be = has_lengths || small == COOKED_LLC;
+                if has_snap || !may_be || !is_snap(frame, next) {
+                    return Err(NotIp::Llc(small));
+                }
+                has_snap = true;
+                length = has_lengths.then_some(LengthField::Ieee8023 { at: field as u8 });
+                (field, next) = (next + 6, next + 8);
+                continue;
+            }
             other => return Err(NotIp::Ethertype(other)),
         };
-        return at(frame, next, Some(family), Protocol::Ethertype { at: field as u8 });
+        let found = at(frame, next, Some(family), Protocol::Ethertype { at: field as u8 });
+        return found.map(|found| found.within(length));
     }
     Err(NotIp::TooManyTags)
+}
+
+/// Whether LLC with SNAP stands at `from`, with an ethertype for its protocol.
+fn is_snap(frame: &[u8], from: usize) -> bool {
+    let header: Result<[u8; 6], NotIp> = bytes(frame, from);
+    header.is_ok_and(|[dsap, ssap, control, code @ ..]| {
+        [dsap, ssap, control] == SNAP && ETHERTYPES_OF.contains(&code)
+    })
 }
 
 /// Version and type, code, session and length of PPPoE at `from`, then PPP's protocol (RFC 2516 4).
@@ -77,7 +109,7 @@ fn by_pppoe(frame: &[u8], from: usize) -> Result<IpAt, NotIp> {
         return Err(NotIp::Ethertype(PPPOE_SESSION));
     }
     let found = by_ppp_protocol(frame, from + 6)?;
-    Ok(IpAt { pppoe_length_at: Some((from + 4) as u8), ..found })
+    Ok(found.within(Some(LengthField::Pppoe { at: (from + 4) as u8 })))
 }
 
 /// Labels at `next` up to the one that is marked as the last (RFC 3032 2.1); what follows has no field that names it.

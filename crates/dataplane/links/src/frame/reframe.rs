@@ -1,6 +1,8 @@
 //! From an IP packet to a frame.
 
-use super::{AF_V4, ETHERTYPE_V4, ETHERTYPE_V6, Family, IpAt, NotIp, PPP_V4, PPP_V6, Protocol, family_of};
+use super::{
+    AF_V4, ETHERTYPE_V4, ETHERTYPE_V6, Family, IpAt, LengthField, NotIp, PPP_V4, PPP_V6, Protocol, family_of,
+};
 
 /// Puts the link layer's bytes of an old frame before a new packet; `out` is replaced.
 ///
@@ -21,15 +23,38 @@ pub fn reframe(at: &IpAt, prefix: &[u8], packet: &[u8], out: &mut Vec<u8>) -> Re
     if family != at.family {
         set_family(out, at.protocol, family);
     }
-    // PPPoE's length is that of all behind its header of 6 bytes.
-    if let Some(field) = at.pppoe_length_at.map(usize::from)
-        && let Some(bytes) = out.get_mut(field..field + 2)
-    {
-        let behind = at.start - field - 2 + packet.len();
-        bytes.copy_from_slice(&u16::try_from(behind).unwrap_or(u16::MAX).to_be_bytes());
+    match at.length {
+        Some(LengthField::Pppoe { at: field }) => put_length(out, field, at.start + packet.len()),
+        Some(LengthField::Ieee8023 { at: field }) => {
+            if at.start - usize::from(field) - 2 + packet.len() <= LENGTH_MAX {
+                put_length(out, field, at.start + packet.len());
+            } else {
+                without_snap(out, field.into());
+            }
+        }
+        None => {}
     }
     out.extend_from_slice(packet);
     Ok(())
+}
+
+/// The most bytes behind a length field of IEEE 802.3: larger values are ethertypes.
+const LENGTH_MAX: usize = 1500;
+
+/// Writes into the field at `field` how many bytes of `all` are behind it.
+fn put_length(prefix: &mut [u8], field: u8, all: usize) {
+    let field = usize::from(field);
+    if let Some(bytes) = prefix.get_mut(field..field + 2) {
+        bytes.copy_from_slice(&u16::try_from(all - field - 2).unwrap_or(u16::MAX).to_be_bytes());
+    }
+}
+
+/// Makes of a frame of IEEE 802.3, whose length field is at `field`, one with an ethertype (RFC 1042 and 894 say the same by
+/// both): what is longer has no other form.
+fn without_snap(prefix: &mut Vec<u8>, field: usize) {
+    if prefix.len() >= field + 10 {
+        prefix.drain(field..field + 8);
+    }
 }
 
 /// Writes a family into a prefix that [`locate()`](fn@super::locate) has passed: its field is there.

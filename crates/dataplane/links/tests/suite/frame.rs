@@ -175,6 +175,49 @@ fn packets_in_pppoe_and_mpls_are_found_and_rebuilt_with_their_new_length() {
     assert_eq!(locate(LinkType::Other(105), &V4), Err(NotIp::LinkType(105)));
 }
 
+/// IP in IEEE 802.3 (RFC 1042, IEEE 802.1H), whose length field grows up to where values are ethertypes, and PPP in Ethernet.
+#[test]
+fn packets_behind_llc_and_snap_are_found_and_rebuilt() {
+    let mac = [0x11; 12];
+    let snap = |length: [u8; 2], code: u8| [&length[..], &[0xaa, 0xaa, 3, 0, 0, code, 8, 0]].concat();
+    let plain = [&mac[..], &snap([0, 28], 0)].concat();
+    let bridged = [&mac[..], &[0x81, 0, 0, 7], &snap([0, 28], 0xf8)].concat();
+    let mut out = Vec::new();
+    for (prefix, field) in [(&plain, 12), (&bridged, 16)] {
+        let at = found(LinkType::Ethernet, prefix, &V4);
+        assert_eq!(
+            (at.start, at.family, at.ethertype_at()),
+            (prefix.len(), Family::V4, Some(prefix.len() - 2))
+        );
+        let mut longest = vec![0x60; 1492];
+        reframe(&at, prefix, &longest, &mut out).unwrap();
+        assert_eq!((&out[field..field + 2], &out[field + 8..field + 10]), (&[5, 0xdc][..], &[0x86, 0xdd][..]));
+        assert_eq!(&out[prefix.len()..], longest);
+        // One byte more has only the other form.
+        longest.push(0x60);
+        reframe(&at, prefix, &longest, &mut out).unwrap();
+        assert_eq!(out.len(), prefix.len() - 8 + longest.len());
+        assert_eq!((&out[..field], &out[field..field + 2]), (&prefix[..field], &[0x86, 0xdd][..]));
+        let again = locate(LinkType::Ethernet, &out).unwrap();
+        assert_eq!((again.start, again.family), (field + 2, Family::V6));
+    }
+    // Linux's cooked captures name the LLC, and have no length.
+    let cooked = [&[0; 14][..], &[0, 4, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat();
+    let at = found(LinkType::LinuxSll, &cooked, &V4);
+    reframe(&at, &cooked, &[0x60; 2000], &mut out).unwrap();
+    assert_eq!((&out[14..22], &out[22..24]), (&cooked[14..22], &[0x86, 0xdd][..]));
+    let ppp = [&mac[..], &[0x88, 0x0b, 0x21]].concat();
+    assert_eq!(found(LinkType::Ethernet, &ppp, &V4).start, 15);
+    // Others with LLC, or SNAP in SNAP, carry no IP.
+    for other in [
+        [&mac[..], &[0, 28, 0x42, 0x42, 3, 0, 0, 0, 8, 0]].concat(),
+        [&mac[..], &[0, 28, 0xaa, 0xaa, 3, 0, 0, 0x0c, 8, 0]].concat(),
+        [&plain[..20], &snap([0, 28], 0)].concat(),
+    ] {
+        assert!(matches!(locate(LinkType::Ethernet, &other), Err(NotIp::Llc(28))), "{other:x?}");
+    }
+}
+
 #[test]
 fn lengths_that_offload_left_at_zero_are_those_of_the_frame() {
     let mut v4 = [0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2].to_vec();
