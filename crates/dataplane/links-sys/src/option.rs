@@ -44,6 +44,37 @@ pub fn dropped(socket: BorrowedFd<'_>) -> io::Result<u32> {
     crate::check(result).map(|_| values[SK_MEMINFO_DROPS])
 }
 
+/// The process at the other end of a Unix socket, as it was when it connected (`SO_PEERCRED`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its user.
+    pub uid: u32,
+    /// Its number, if it has one here: a process of a PID namespace that this one does not see has none, and the kernel says 0.
+    pub pid: Option<std::num::NonZeroU32>,
+}
+
+/// Who is at the other end of a Unix socket.
+///
+/// # Errors
+/// Those of getsockopt(2).
+pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of_val(&found) as libc::socklen_t;
+    // SAFETY: the pointer is to `len` bytes that live on; the kernel writes at most so many, and every value is a ucred.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut found).cast(),
+            &raw mut len,
+        )
+    };
+    crate::check(result)?;
+    let pid = u32::try_from(found.pid).ok().and_then(std::num::NonZeroU32::new);
+    Ok(Peer { uid: found.uid, pid })
+}
+
 /// One instruction of classic BPF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::net::{Shutdown, shutdown, sockopt};
+use forebay_links_sys::option;
+use rustix::net::{Shutdown, shutdown};
 
 /// Most sources that are expected.
 const EXPECTED: usize = 16;
@@ -26,7 +27,8 @@ impl Source {
     /// # Errors
     /// If the system does not say.
     pub fn of_user(stream: &UnixStream) -> io::Result<Source> {
-        Ok(Source::User(sockopt::socket_peercred(stream)?.uid.as_raw()))
+        // Not by rustix: its `UCred` has no room for a peer without a process number.
+        Ok(Source::User(option::peer(stream.as_fd())?.uid))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A deadline for all that is read and written.
 
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -35,6 +35,12 @@ impl<S: AsFd> Within<S> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(set_socket_timeout(&self.stream, which, Some(left.max(SHORTEST)))?)
+    }
+}
+
+impl<S: AsFd> AsFd for Within<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 

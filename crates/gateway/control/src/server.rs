@@ -6,7 +6,7 @@
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use std::time::{Duration as StdDuration, Instant};
 
 use forebay_admission::{Place, Places, Source, Within};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::net::sockopt;
 
 use zeroize::Zeroizing;
 
 use super::token::Token;
 use super::{REQUEST_MAX, Request, Response, metrics};
 use forebay_config::{Control, Metrics};
+use forebay_links_sys::option;
 use forebay_privileges as privileges;
 
 /// Longest silence of a client before its connection is closed.
@@ -195,11 +195,18 @@ fn gid_of(name: &str, groups: &str) -> Option<u32> {
     named.or_else(|| name.parse().ok())
 }
 
+/// Who asks; what the reload changes is logged when it is done.
+fn log_reload(client: BorrowedFd<'_>) {
+    // Of a process in another PID namespace there is no number, and no field.
+    let client = option::peer(client).ok();
+    let (uid, pid) = (client.map(|client| client.uid), client.and_then(|client| client.pid));
+    tracing::info!(uid, pid = pid.map(u32::from), "reload requested at the control socket");
+}
+
 /// Answers line by line until the client has nothing more to ask.
 fn converse(stream: UnixStream, place: &Place, answer: &Answer) -> io::Result<()> {
     // Of accepted sockets some systems make nonblocking ones.
     stream.set_nonblocking(false)?;
-    let client = sockopt::socket_peercred(&stream)?;
     let mut reader = BufReader::new(Within::new(stream, IDLE));
     let mut line = Vec::new();
     loop {
@@ -218,9 +225,7 @@ fn converse(stream: UnixStream, place: &Place, answer: &Answer) -> io::Result<()
             _ if !whole => Response::error(format!("the request is longer than {REQUEST_MAX} bytes")),
             Ok(request) => {
                 if request == Request::Reload {
-                    // Who; what it changes is logged when it is done.
-                    let (uid, pid) = (client.uid.as_raw(), client.pid.as_raw_nonzero());
-                    tracing::info!(uid, pid, "reload requested at the control socket");
+                    log_reload(reader.get_ref().as_fd());
                 }
                 place.busy(|| answer(request))
             }

@@ -1,6 +1,6 @@
 //! The token that clients of the metrics show (RFC 6750).
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -17,11 +17,16 @@ impl Token {
     /// Reads a token from its file.
     ///
     /// # Errors
-    /// If the file cannot be read, others may read it, or it has something else than one token.
+    /// If it is no regular file or cannot be read, others may read it, or it has something else than one token.
     pub fn read(path: &Path) -> io::Result<Token> {
         let named =
             |what: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()));
-        let file = File::open(path).map_err(|error| named(format!("cannot be read: {error}")))?;
+        let unreadable = |error| named(format!("cannot be read: {error}"));
+        // To open a pipe would wait for somebody who writes.
+        if !fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(named("is no regular file; write the token to a file".to_owned()));
+        }
+        let file = File::open(path).map_err(unreadable)?;
         let mode = file.metadata()?.mode();
         if mode & 0o007 != 0 {
             return Err(named(format!(
@@ -57,7 +62,6 @@ impl Token {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -80,6 +84,18 @@ mod tests {
         ] {
             let error = read(text, mode).err().expect("refused").to_string();
             assert!(error.contains(what) && !error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        for path in [pipe.as_path(), folder.path(), Path::new("/dev/zero")] {
+            let error = Token::read(path).err().expect("refused").to_string();
+            assert!(error.contains("is no regular file"), "{error}");
         }
     }
 

@@ -209,8 +209,6 @@ fn metrics_are_given_over_http() {
     assert!(get("\r\n\r\n").starts_with("HTTP/1.1 405"));
 }
 
-/// Prometheus's text format, read by its description: every sample has a family above it, names and labels are
-/// words, values are numbers, nothing stands twice.
 #[test]
 fn who_does_not_show_the_token_gets_no_metrics() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -238,6 +236,8 @@ fn who_does_not_show_the_token_gets_no_metrics() {
     assert!(Server::metrics(&metrics, 4, answer()).is_err());
 }
 
+/// Prometheus's text format, read by its description: every sample has a family above it, names and labels are
+/// words, values are numbers, nothing stands twice.
 #[test]
 fn metrics_keep_to_the_format() {
     let text = metrics::text(&status());

@@ -1,7 +1,7 @@
 //! The key that both gateways have.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,10 @@ impl Key {
     /// See [`KeyError`].
     pub fn read(path: &Path) -> Result<Key, KeyError> {
         let unreadable = |error| KeyError::Unreadable(path.to_owned(), error);
+        // To open a pipe would wait for somebody who writes.
+        if !fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+        }
         let mut file = File::open(path).map_err(unreadable)?;
         let mode = file.metadata().map_err(unreadable)?.mode();
         if mode & 0o077 != 0 {
@@ -102,7 +106,6 @@ impl KeyError {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -118,6 +121,8 @@ mod tests {
         fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         let key = Key::read(&path).unwrap();
         assert_eq!((key.bytes(), format!("{key:?}").as_str()), (&[15; 32], "Key(..)"));
+        let folder = Key::read(directory.path()).unwrap_err();
+        assert!(folder.to_string().contains("it is no regular file"), "{folder}");
         for text in ["", "0f", &"0g".repeat(32), &"0f".repeat(33)] {
             fs::write(&path, text).unwrap();
             assert!(matches!(Key::read(&path), Err(KeyError::Malformed(_))), "{text}");
