@@ -128,6 +128,9 @@ pub struct UdpLink {
     whole: Whole,
     /// Whether trains go as one.
     segmentation: bool,
+    /// Whether flow labels are sent: not where the kernel wants each to be leased first, as those before 5.3 do, and all do
+    /// in a network namespace in which a program has an exclusive label (`IPV6_FLOWLABEL_MGR`).
+    flow_labels: bool,
     /// Whether datagrams now go out with "don't fragment".
     dont_fragment: bool,
 }
@@ -184,6 +187,7 @@ impl UdpLink {
             fragments,
             whole: Whole::new(Family::of(options.local.ip()), options.mark),
             segmentation: options.gso,
+            flow_labels: true,
             dont_fragment: true,
         })
     }
@@ -204,6 +208,11 @@ impl UdpLink {
     /// Gives IKE messages to `take`; without one they are only counted.
     pub fn set_ike(&mut self, take: TakeIke) {
         self.take_ike = Some(take);
+    }
+
+    /// Whether flow labels are sent: not where the kernel has refused one that is not leased.
+    pub fn labels_flows(&self) -> bool {
+        self.flow_labels
     }
 
     /// Whether trains of datagrams are sent as one: not on a path whose device cannot do checksums.
@@ -256,7 +265,7 @@ impl UdpLink {
     fn send_batch(
         &mut self,
         packets: &[&[u8]],
-        Next { from, alone_until }: Next,
+        Next { from, alone_until, unlabelled_until }: Next,
         sent: &mut TxReport,
     ) -> Next {
         let mut starts = [0; MESSAGES + 1];
@@ -281,7 +290,8 @@ impl UdpLink {
                 local: Some(first.source.ip()),
                 traffic_class: Some(first.class),
                 hop_limit: (first.hops != HOPS).then_some(first.hops),
-                flow_label: (first.flow_label != 0).then_some(first.flow_label),
+                flow_label: Some(first.flow_label)
+                    .filter(|&label| label != 0 && self.flow_labels && start >= unlabelled_until),
                 segment: (at - start > 1).then_some(first.payload.len() as u16),
                 network: None,
             };
@@ -291,7 +301,8 @@ impl UdpLink {
         starts[messages] = at;
         let Some(dont_fragment) = dont_fragment else {
             self.send_fragment(packets, from, sent);
-            return Next { from: if sent.would_block > 0 { packets.len() } else { from + 1 }, alone_until };
+            let from = if sent.would_block > 0 { packets.len() } else { from + 1 };
+            return Next { from, alone_until, unlabelled_until };
         };
         if dont_fragment != self.dont_fragment && self.local.is_ipv4() {
             let how = if dont_fragment { Ipv4PathMtuDiscovery::PROBE } else { Ipv4PathMtuDiscovery::DONT };
@@ -304,19 +315,30 @@ impl UdpLink {
             let (start, next) = (starts[done], starts[done + 1]);
             match batch.send(self.socket.as_fd(), done) {
                 Ok(count) => {
+                    // Taken without its label, and not with it.
+                    self.flow_labels &= start >= unlabelled_until || !has_label(packets[start]);
                     done += count;
                     sent.taken += starts[done] - start;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     sent.would_block = packets.len() - start;
-                    return Next { from: packets.len(), alone_until };
+                    return Next { from: packets.len(), alone_until, unlabelled_until };
+                }
+                Err(error)
+                    if self.flow_labels
+                        && Errno::from_io_error(&error) == Some(Errno::INVAL)
+                        && start >= unlabelled_until
+                        && has_label(packets[start]) =>
+                {
+                    // A label is worth less than the packet: sending it without one will show what the matter is.
+                    return Next { from: start, alone_until, unlabelled_until: next };
                 }
                 Err(error) if next - start > 1 && is_of_trains(&error) => {
                     // The batch is larger than the path takes, or the device cannot segment it; sending each packet
                     // alone will show which.
                     self.segmentation &= Errno::from_io_error(&error) != Some(Errno::IO);
-                    return Next { from: start, alone_until: next };
+                    return Next { from: start, alone_until: next, unlabelled_until };
                 }
                 Err(error) => {
                     sent.refuse(&error, next - start);
@@ -328,7 +350,7 @@ impl UdpLink {
                 }
             }
         }
-        Next { from: at, alone_until }
+        Next { from: at, alone_until, unlabelled_until }
     }
 
     /// Sends a fragment of a UDP packet, which no socket of UDP takes; counts other packets as unfit.
@@ -345,10 +367,15 @@ impl UdpLink {
     }
 }
 
-/// Where sending goes on, and up to which packet none may be in a train.
+/// Where sending goes on, and up to which packet none may be in a train, or have a flow label.
 struct Next {
     from: usize,
     alone_until: usize,
+    unlabelled_until: usize,
+}
+
+fn has_label(packet: &[u8]) -> bool {
+    Datagram::parse(packet).is_some_and(|datagram| datagram.flow_label != 0)
 }
 
 /// Puts those of `packets` behind `first` that can be sent with it as one: of its length, but that the last may
@@ -412,7 +439,7 @@ impl Link for UdpLink {
     /// `CAP_NET_RAW`.
     fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let mut sent = TxReport::default();
-        let mut next = Next { from: 0, alone_until: 0 };
+        let mut next = Next { from: 0, alone_until: 0, unlabelled_until: 0 };
         while next.from < packets.len() {
             next = self.send_batch(packets, next, &mut sent);
         }

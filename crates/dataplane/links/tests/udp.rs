@@ -343,3 +343,43 @@ fn packets_have_the_hops_that_they_say() {
         assert_eq!(received, hops, "from {from}");
     }
 }
+
+#[test]
+fn packets_whose_flow_label_the_kernel_refuses_go_without_it() {
+    // `struct in6_flowlabel_req` of linux/in6.h: a new label that no other socket may have. After that the kernel takes labels
+    // of such sockets only, as kernels before 5.3 always do.
+    const HOLD: &str = "import socket,struct,time\ns=socket.socket(socket.AF_INET6,socket.SOCK_DGRAM)\n\
+        s.setsockopt(41,32,struct.pack('!16sI',socket.inet_pton(10,'fd08::2'),0x54321)+struct.pack('=BBHHHI',0,1,1,60,60,0))\n\
+        print('held',flush=True)\ntime.sleep(60)\n";
+    let Some([a, b]) = cable(1500) else { return };
+    let (from, to): (SocketAddr, SocketAddr) =
+        ("[fd08::1]:4700".parse().unwrap(), "[fd08::2]:4701".parse().unwrap());
+    let (mut x, mut y) = (one(&a, &from.to_string()), one(&b, &to.to_string()));
+    let burst = |lengths: &[usize]| -> Vec<Vec<u8>> {
+        let labelled = lengths.iter().enumerate().map(|(i, &len)| {
+            let mut packet = packet(from, to, 0, true, &payload(i, len));
+            // The third has none.
+            packet[1..4].copy_from_slice(if i == 2 { &[0, 0, 0] } else { &[1, 0x23, 0x45] });
+            packet
+        });
+        labelled.collect()
+    };
+    let mut send = |packets: &[Vec<u8>]| {
+        let slices: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
+        let sent = x.send(&slices);
+        assert_eq!((sent.taken, take(&mut y, packets.len(), 7).len()), (packets.len(), packets.len()));
+        x.labels_flows()
+    };
+    assert!(send(&burst(&[500, 500, 400, 300])));
+    let mut holder = a.run(|| {
+        let mut python = std::process::Command::new("python3");
+        python.args(["-c", HOLD]).stdout(std::process::Stdio::piped()).spawn().expect("python3")
+    });
+    let mut said = [0; 5];
+    std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut said).expect("the label is held");
+    // A train of equal ones, and others.
+    assert!(!send(&burst(&[500, 500, 500, 400, 300])));
+    assert!(!send(&burst(&[400, 300])));
+    let _ = holder.kill();
+    let _ = holder.wait();
+}

@@ -223,7 +223,8 @@ const SA: &[Key] = &[
             &[Word(&["zero", "copy", "hash"]), Whole(Unit::None, 0, 0xf_ffff)],
         ),
         Is("\"zero\""),
-        "tunnel mode: flow label of outer IPv6 headers; `hash`: of the inner flow (RFC 6438)",
+        "tunnel mode: flow label of outer IPv6 headers; `hash`: of the inner flow (RFC 6438); over UDP sent without one where the kernel \
+         refuses labels (before Linux 5.3, or while a program has an exclusive one)",
         "\"hash\"",
     ),
     key(
