@@ -365,6 +365,107 @@ fn policies_name_the_inbound_sa_of_each_step() {
 }
 
 #[test]
+fn policies_in_any_form_name_the_new_inbound_sa() {
+    let folder = Folder::new();
+    folder.new_tunnel(&["--proposal", "aes128gcm16"]);
+    let policy = |list: &str| {
+        format!("\n[[policy]]\nname = \"in\"\ndirection = \"in\"\naction = \"protect\"\n{list}\n")
+    };
+    let out =
+        "\n[[policy]]\nname = \"out\"\ndirection = \"out\"\naction = \"protect\"\nsa = [\"east-out\"]\n";
+    let before = folder.text("west/gateway.toml");
+    for (list, expected) in [
+        (
+            "sa = [\n  # of the peer\n  \"east-in\", # east-in\n]",
+            "sa = [\n  # of the peer\n  \"east-in\", \"east-in-2\", # east-in\n]",
+        ),
+        ("sa = ['east-in']", "sa = [\"east-in\", \"east-in-2\"]"),
+        ("\"sa\" = [\"\\u0065ast-in\"]", "\"sa\" = [\"east-in\", \"east-in-2\"]"),
+        ("sa = [\"\"\"\neast-in\"\"\"]", "sa = [\"east-in\", \"east-in-2\"\n]"),
+    ] {
+        // In front of the SAs too.
+        for text in [
+            before.clone() + &policy(list) + out,
+            before.replacen("[[sa]]", &format!("{}{out}\n[[sa]]", policy(list)), 1),
+        ] {
+            fs::write(folder.path("west/gateway.toml"), text).unwrap();
+            folder.good(&["tunnel", "roll", "west/gateway.toml", "east/gateway.toml"]);
+            for key in files(&folder.path("west/keys")) {
+                fs::copy(&key, folder.path("next/west/keys").join(key.file_name().unwrap())).unwrap();
+            }
+            for file in ["gateway-1-receive.toml", "gateway-2-send.toml", "gateway.toml"] {
+                folder.good(&["check", "--config", &format!("next/west/{file}")]);
+            }
+            let receive = folder.text("next/west/gateway-1-receive.toml");
+            assert!(receive.contains(expected) && receive.contains("sa = [\"east-out\"]"), "{receive}");
+            let last = folder.text("next/west/gateway.toml");
+            assert!(!last.contains("\"east-in\"") && last.contains("\"east-in-2\""), "{last}");
+            fs::remove_dir_all(folder.path("next")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn new_names_and_key_files_are_no_other_sas() {
+    let folder = Folder::new();
+    folder.new_tunnel(&[]);
+    // A second SA in each direction, whose names and files are those that the first ones would get.
+    for (side, sealed, opened) in [("west", "east-out", "east-in"), ("east", "west-out", "west-in")] {
+        let text = folder.text(&format!("{side}/gateway.toml"));
+        let sas = text[text.find("[[sa]]").unwrap()..].to_owned();
+        let second = ["east-out", "east-in", "west-out", "west-in"]
+            .iter()
+            .fold(sas, |sas, name| sas.replace(&format!("\"{name}\""), &format!("\"{name}-2\"")))
+            .replace("west-to-east", "west-to-east-2")
+            .replace("east-to-west", "east-to-west-2");
+        let second: String = second
+            .lines()
+            .map(|line| match line.split_once("spi = ") {
+                Some((_, spi)) => format!("spi = {:#x}\n", spi_of(spi) ^ 0x1000_0000),
+                None => format!("{line}\n"),
+            })
+            .collect();
+        assert!(second.contains(&format!("{sealed}-2")) && second.contains(&format!("{opened}-2")));
+        fs::write(folder.path(&format!("{side}/gateway.toml")), format!("{text}\n{second}")).unwrap();
+    }
+    let keys = files(&folder.path("west/keys"));
+    for (at, key) in keys.iter().enumerate() {
+        let name = key.file_name().unwrap().to_str().unwrap().replace('.', "-2.");
+        let bytes = fs::read_to_string(key).unwrap().trim().len() / 2;
+        let other: String =
+            (0..bytes).map(|byte| format!("{:02x}", (50 * at + 3 * byte + 1) % 256)).collect();
+        fs::write(folder.path(&format!("west/keys/{name}")), other).unwrap();
+        fs::copy(folder.path(&format!("west/keys/{name}")), folder.path(&format!("east/keys/{name}")))
+            .unwrap();
+    }
+    let said = folder.good(&["tunnel", "roll", "west/gateway.toml", "east/gateway.toml"]);
+    assert!(said.contains("New keys for 4 SAs"), "{said}");
+    for side in ["west", "east"] {
+        let old: Vec<_> = files(&folder.path(&format!("{side}/keys")));
+        let new = files(&folder.path(&format!("next/{side}/keys")));
+        assert_eq!(new.len(), old.len(), "every SA has files of its own");
+        for key in &old {
+            let copy = folder.path(&format!("next/{side}/keys")).join(key.file_name().unwrap());
+            assert!(!copy.exists(), "{} is another SA's", copy.display());
+            fs::copy(key, copy).unwrap();
+        }
+    }
+    for file in ["gateway-1-receive.toml", "gateway-2-send.toml", "gateway.toml"] {
+        let text = folder.text(&format!("next/west/{file}"));
+        let names: Vec<&str> = text.lines().filter(|line| line.starts_with("name = ")).collect();
+        // With that of the interface.
+        let count = if file == "gateway.toml" { 5 } else { 7 };
+        let different: std::collections::HashSet<&&str> = names.iter().collect();
+        assert_eq!((names.len(), different.len()), (count, count), "{text}");
+    }
+}
+
+fn spi_of(text: &str) -> u32 {
+    let text = text.trim();
+    text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u32::from_str_radix(hex, 16)).unwrap()
+}
+
+#[test]
 fn what_cannot_be_rolled_over_is_refused() {
     let folder = Folder::new();
     folder.new_tunnel(&[]);

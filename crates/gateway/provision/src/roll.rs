@@ -3,13 +3,13 @@
 //! Both sides first receive with the new keys, then send with them, then forget the old ones (docs/runbooks.md). A
 //! configuration is edited as text, so that its comments stay; what comes out is read again, and must be what was meant.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 
 use forebay_config::{Config, KeySource};
 use forebay_crypto::{Direction, SaKeys};
+use forebay_ipsec::Action;
 use forebay_sas::SaEntry;
 use toml::de::{DeTable, DeValue};
 use zeroize::Zeroizing;
@@ -58,11 +58,12 @@ pub fn roll(files: &[(&Path, &str, &Config)], random: Random<'_>) -> Result<Roll
     let names = names(files.iter().map(|(path, ..)| *path))?;
     let (mut folders, mut kept) = (vec![], vec![]);
     for ((path, text, config), name) in files.iter().zip(names) {
-        let source = Source { path, lines: text.lines().collect() };
+        let source = Source { path, text, lines: text.lines().collect() };
+        let mut taken = Taken::of(config, text);
         let mut edits = vec![];
         for entry in &config.sas.entries {
             match shared.iter().find(|one| one.spi == entry.config.spi.get() && one.keys == entry.keys) {
-                Some(shared) => edits.push(Edit::new(entry, shared, &config.sas.entries, &source)?),
+                Some(shared) => edits.push(Edit::new(entry, shared, config, &mut taken, &source)?),
                 None => kept.push((entry.config.name.clone(), path.display().to_string())),
             }
         }
@@ -135,9 +136,64 @@ fn names<'a>(paths: impl Iterator<Item = &'a Path> + Clone) -> Result<Vec<String
     }
 }
 
+/// Names that new SAs and their key files cannot have.
+struct Taken {
+    names: HashSet<String>,
+    /// Of files, without folder and ending: the new files of all folders are installed by one command.
+    stems: HashSet<String>,
+}
+
+impl Taken {
+    fn of(config: &Config, text: &str) -> Taken {
+        let names = config.sas.entries.iter().map(|entry| entry.config.name.clone()).collect();
+        let mut stems = HashSet::new();
+        if let Ok(document) = DeTable::parse(text) {
+            add_stems(document.get_ref(), &mut stems);
+        }
+        Taken { names, stems }
+    }
+
+    fn name(&mut self, before: &str) -> String {
+        next_free(before, &mut self.names)
+    }
+
+    fn stem(&mut self, before: &str) -> String {
+        next_free(before, &mut self.stems)
+    }
+}
+
+/// The next name behind `before` that is not taken; it is now.
+fn next_free(before: &str, taken: &mut HashSet<String>) -> String {
+    let mut name = next(before);
+    while !taken.insert(name.clone()) {
+        name = next(&name);
+    }
+    name
+}
+
+/// The stems of all files that a configuration names, of other sections too.
+fn add_stems(table: &DeTable<'_>, stems: &mut HashSet<String>) {
+    for (key, value) in table {
+        match value.get_ref() {
+            DeValue::String(path) if key.get_ref().ends_with("_file") => {
+                stems.extend(Path::new(&**path).file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+            }
+            DeValue::Table(table) => add_stems(table, stems),
+            DeValue::Array(tables) => {
+                tables
+                    .iter()
+                    .filter_map(|one| one.get_ref().as_table())
+                    .for_each(|one| add_stems(one, stems));
+            }
+            _ => {}
+        }
+    }
+}
+
 /// A configuration, line by line.
 struct Source<'a> {
     path: &'a Path,
+    text: &'a str,
     lines: Vec<&'a str>,
 }
 
@@ -165,25 +221,26 @@ impl<'a> Source<'a> {
 
     /// The configuration after a step: 0, 1 or 2.
     fn edited(&self, edits: &[Edit<'_>], step: usize) -> Zeroizing<String> {
+        let source = with_policies(self.text, edits, step);
+        let lines: Vec<&str> = source.lines().collect();
         // Of the right size at once, for keys that stand in the file.
-        let len: usize = self.lines.iter().map(|line| line.len() + 1).sum();
-        let mut text = Zeroizing::new(String::with_capacity(2 * len + 512 * edits.len() + 64));
+        let mut text = Zeroizing::new(String::with_capacity(2 * source.len() + 512 * edits.len() + 64));
         let mut at = 0;
-        while let Some(line) = self.lines.get(at) {
+        while let Some(line) = lines.get(at) {
             let Some(edit) = edits.iter().find(|edit| edit.chunk.start == at) else {
-                push_line(&mut text, &in_policy(line, edits, step));
+                push_line(&mut text, line);
                 at += 1;
                 continue;
             };
             let is_inbound = edit.entry.direction == Direction::Open;
             if step == 0 || (step == 1 && is_inbound) {
-                self.lines[edit.chunk.clone()].iter().for_each(|line| push_line(&mut text, line));
+                lines[edit.chunk.clone()].iter().for_each(|line| push_line(&mut text, line));
             }
             if step < 2 && is_inbound {
                 text.push('\n');
             }
             if step > 0 || is_inbound {
-                edit.push_renewed(&mut text, &self.lines[edit.chunk.clone()]);
+                edit.push_renewed(&mut text, &lines[edit.chunk.clone()]);
             }
             at = edit.chunk.end;
         }
@@ -191,19 +248,45 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A line that names SAs of a policy: inbound ones have two names for a while, and then another one.
-fn in_policy<'a>(line: &'a str, edits: &[Edit<'_>], step: usize) -> Cow<'a, str> {
-    let mut line = Cow::Borrowed(line);
-    if key_of(&line) == Some("sa") {
-        for edit in edits.iter().filter(|edit| edit.entry.direction == Direction::Open) {
-            let (old, new) = (quoted(&edit.entry.config.name), quoted(&edit.name));
-            line = Cow::Owned(line.replace(&old, &if step < 2 { format!("{old}, {new}") } else { new }));
-        }
+/// The text with other SAs in its policies: inbound ones have two names for a while, and then another one. It has as many
+/// lines as before.
+fn with_policies(text: &str, edits: &[Edit<'_>], step: usize) -> Zeroizing<String> {
+    let document = DeTable::parse(text).ok();
+    let lists = document.as_ref().map(|document| policies(document.get_ref())).unwrap_or_default();
+    let mut named: Vec<(Range<usize>, &str)> = lists.into_iter().flatten().collect();
+    named.sort_by_key(|(span, _)| span.start);
+    let mut out = Zeroizing::new(String::with_capacity(2 * text.len() + 64 * named.len()));
+    let mut done = 0;
+    for (span, name) in named {
+        let Some(edit) = edits.iter().find(|edit| edit.is_inbound() && edit.entry.config.name == name) else {
+            continue;
+        };
+        out.push_str(&text[done..span.start]);
+        let names: Vec<String> = edit.in_policy(step).into_iter().map(quoted).collect();
+        out.push_str(&names.join(", "));
+        let breaks = text[span.clone()].matches('\n').count();
+        out.extend(std::iter::repeat_n('\n', breaks));
+        done = span.end;
     }
-    line
+    out.push_str(&text[done..]);
+    out
 }
 
-/// Whether an edited configuration has the SAs that it should have; it is read without its key files.
+/// The SAs that each policy names, with their places in the text.
+fn policies<'a>(document: &'a DeTable<'_>) -> Vec<Vec<(Range<usize>, &'a str)>> {
+    let Some(tables) = document.get("policy").and_then(|tables| tables.get_ref().as_array()) else {
+        return vec![];
+    };
+    tables.iter().map(|policy| named_sas(policy.get_ref())).collect()
+}
+
+fn named_sas<'a>(policy: &'a DeValue<'_>) -> Vec<(Range<usize>, &'a str)> {
+    let Some(sas) = policy.get("sa").and_then(|sas| sas.get_ref().as_array()) else { return vec![] };
+    sas.iter().filter_map(|sa| Some((sa.span(), sa.get_ref().as_str()?))).collect()
+}
+
+/// Whether an edited configuration has the SAs that it should have, and its policies name them; it is read without its key
+/// files.
 fn check(
     text: &str,
     path: &Path,
@@ -236,7 +319,28 @@ fn check(
             what,
         });
     }
+    let found = document.as_ref().map(|document| policies(document.get_ref())).unwrap_or_default();
+    let mut found = found.iter().map(|sas| sas.iter().map(|(_, name)| *name).collect::<Vec<_>>());
+    let expected =
+        config.sas.policies.iter().map(|one| (one.line, named_by(&one.policy.action, config, edits, step)));
+    for (line, expected) in expected {
+        if found.next() != Some(expected) {
+            let (file, what) = (path.display().to_string(), "the list of SAs of this policy");
+            return Err(ProvisionError::Form { file, line, what });
+        }
+    }
     Ok(())
+}
+
+/// The SAs that a policy should name after a step.
+fn named_by<'a>(action: &Action, config: &'a Config, edits: &'a [Edit<'_>], step: usize) -> Vec<&'a str> {
+    let Action::Protect(sas) = action else { return vec![] };
+    let entries = sas.iter().filter_map(|session| config.sas.entries.get(session.0 as usize));
+    let names = entries.flat_map(|entry| {
+        let edit = edits.iter().find(|edit| std::ptr::eq(edit.entry, entry) && edit.is_inbound());
+        edit.map_or_else(|| vec![entry.config.name.as_str()], |edit| edit.in_policy(step))
+    });
+    names.collect()
 }
 
 /// Name and SPI of an SA.
@@ -269,30 +373,41 @@ impl<'a> Edit<'a> {
     fn new(
         entry: &'a SaEntry,
         shared: &'a Shared,
-        all: &[SaEntry],
+        config: &Config,
+        taken: &mut Taken,
         source: &Source<'_>,
     ) -> Result<Edit<'a>, ProvisionError> {
         let chunk = source.chunk(entry.line)?;
+        let all = &config.sas.entries;
         if entry.outer.is_some() || all.iter().any(|sa| sa.outer.is_some()) {
             let file = source.path.display().to_string();
             return Err(ProvisionError::Form { file, line: entry.line, what: "nested SAs (`outer`)" });
         }
-        let mut name = next(&entry.config.name);
-        while all.iter().any(|sa| sa.config.name == name) {
-            name = next(&name);
-        }
+        let name = taken.name(&entry.config.name);
         let lines = &source.lines[chunk.clone()];
         let in_use =
             lines.iter().find_map(|line| value(line, "key_file").or_else(|| value(line, "auth_key_file")));
         let (folder, stem) = match in_use.as_deref().map(Path::new) {
             Some(path) => (
                 path.parent().map_or_else(String::new, |folder| folder.display().to_string()),
-                path.file_stem().map_or_else(|| safe(&name), |stem| next(&stem.to_string_lossy())),
+                path.file_stem()
+                    .map_or_else(|| safe(&entry.config.name), |stem| stem.to_string_lossy().into()),
             ),
             // Keys in the configuration itself move to files.
-            None => ("keys".to_owned(), safe(&next(&entry.config.name))),
+            None => ("keys".to_owned(), safe(&entry.config.name)),
         };
+        let stem = taken.stem(&stem);
         Ok(Edit { entry, shared, chunk, name, folder, stem })
+    }
+
+    fn is_inbound(&self) -> bool {
+        self.entry.direction == Direction::Open
+    }
+
+    /// Its names in policies, of an inbound SA.
+    fn in_policy(&self, step: usize) -> Vec<&str> {
+        let old = (step < 2).then_some(self.entry.config.name.as_str());
+        old.into_iter().chain([self.name.as_str()]).collect()
     }
 
     fn path(&self, ending: &str) -> String {
