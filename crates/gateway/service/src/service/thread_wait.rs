@@ -45,11 +45,12 @@ impl Wait for ThreadWait {
     }
 }
 
-/// Time on a CPU and time of waiting for one, together.
+/// Time on a CPU and time of waiting for one, together. A thread that reads has run: a kernel that says zero does not count
+/// (`sysctl kernel.sched_schedstats`, `schedstats=disable`, or a sandbox).
 fn parse(text: &[u8]) -> Option<Duration> {
     let mut numbers = std::str::from_utf8(text).ok()?.split_ascii_whitespace().map(str::parse::<u64>);
     let (ran, waited) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-    Some(Duration::from_nanos(ran.saturating_add(waited)))
+    (ran > 0).then(|| Duration::from_nanos(ran.saturating_add(waited)))
 }
 
 #[cfg(test)]
@@ -68,5 +69,6 @@ mod tests {
         assert!(worked >= Duration::from_millis(20), "{worked:?} of 40 ms");
         assert_eq!(parse(b"1000 500 3\n"), Some(Duration::from_nanos(1_500)));
         assert_eq!(parse(b"1000"), None);
+        assert_eq!(parse(b"0 0 0\n"), None, "a kernel that does not count is not one without load");
     }
 }
