@@ -344,7 +344,7 @@ impl Cluster {
             Ok(()) => tracing::info!("left the cluster; the shares are handed over"),
             Err(trouble) => {
                 tracing::warn!(
-                    "cannot hand over the shares, the others take over when the lease ends: {trouble}"
+                    "cannot hand over the shares, the others take over when the lease ends; nothing needs to be done if etcd answers again: {trouble}"
                 );
             }
         }
@@ -424,7 +424,7 @@ fn join(node: &mut Node, lease: Duration, unix_time: fn() -> Duration) -> Result
                 return Ok(());
             }
             Err(trouble) => {
-                tracing::warn!("cannot join the cluster yet, nothing is served: {trouble}");
+                tracing::warn!("cannot join the cluster yet, nothing is served; look at `endpoints` of [cluster] and at etcd (etcdctl endpoint status): {trouble}");
                 return Ok(());
             }
         }
@@ -483,7 +483,7 @@ fn run(node: &Mutex<Node>, state: &Shared, poked: &mpsc::Receiver<()>, unix_time
             Some(trouble) => {
                 let is_said = said.as_ref().is_some_and(|(_, at)| now.saturating_sub(*at) < SAY_AGAIN);
                 if !is_said {
-                    tracing::warn!("{trouble}; traffic goes on until what is reserved ends");
+                    tracing::warn!("{trouble}; traffic goes on until what is reserved ends, so look at etcd (etcdctl endpoint status)");
                     said = Some((trouble.clone(), now));
                 }
             }

@@ -51,7 +51,7 @@ pub fn settle(store: &IvStore, file: &SasFile, taken: &Lives, now: std::time::Du
         |place: usize| file.entries.get(place).map(|entry| SequenceId::of(&entry.keys, entry.config.spi));
     let notes = taken.iter().filter_map(|(place, lived)| Some((id(*place)?, note(lived, now))));
     if let Err(error) = store.settle_lives(&notes.collect::<Vec<_>>()) {
-        tracing::warn!(%error, "cannot save lifetimes; packets and bytes counted since the last reload are lost");
+        tracing::warn!(%error, "cannot save lifetimes; packets and bytes counted since the last reload are lost; look at space and permissions of `state`");
     }
 }
 

@@ -213,7 +213,7 @@ impl SequenceReserver {
     /// Notes what was taken back.
     pub fn settle(&self, used: &[Used]) {
         if let Err(error) = self.store.settle_sequences(used) {
-            tracing::warn!(%error, "cannot release unused sequence numbers; they are lost");
+            tracing::warn!(%error, "cannot release unused sequence numbers; they are lost, which does no harm: look at space and permissions of `state`");
         }
     }
 }
@@ -265,13 +265,13 @@ impl Recorder for Keeper {
             EventKind::IvEnd => {
                 tracing::error!(sa, "reserved IVs exhausted; the SA sends nothing until more are reserved")
             }
-            EventKind::Soft => tracing::warn!(sa, "SA soft lifetime expired; rekey required"),
-            EventKind::Hard => tracing::error!(sa, "SA hard lifetime expired; traffic stops"),
+            EventKind::Soft => tracing::warn!(sa, "SA soft lifetime expired; rekey required: `forebay tunnel roll`, unless an IKE daemon does it"),
+            EventKind::Hard => tracing::error!(sa, "SA hard lifetime expired; traffic stops until it has new keys (`forebay tunnel roll`, or the IKE daemon)"),
             EventKind::SequenceLow => {
-                tracing::warn!(sa, "one eighth of the SA's sequence numbers is left; rekey required")
+                tracing::warn!(sa, "one eighth of the SA's sequence numbers is left; rekey required: `forebay tunnel roll`, unless an IKE daemon does it")
             }
             EventKind::SequenceEnd => {
-                tracing::error!(sa, "SA sequence numbers exhausted; the SA sends nothing")
+                tracing::error!(sa, "SA sequence numbers exhausted; the SA sends nothing until it has new keys (`forebay tunnel roll`, or the IKE daemon)")
             }
             _ => {}
         }

@@ -109,7 +109,7 @@ impl Shared {
         lock(&sender).close();
         if self.disconnected(link) {
             let alone = lock(&self.state).election.role() == Role::Active;
-            tracing::warn!(%address, alone, "connection to the peer lost: {ended}");
+            tracing::warn!(%address, alone, "connection to the peer lost, tried again; look at the peer and the network between: {ended}");
         }
         ended
     }

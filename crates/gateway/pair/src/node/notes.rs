@@ -132,7 +132,7 @@ impl Shared {
         state.received_session = state.source.session();
         if raised && !planted(Fault::MergedUnderWay) {
             tracing::warn!(
-                "the peer was active too and has records that were not known here; the data plane starts again with them"
+                "the peer was active too and has records that were not known here; the data plane starts again with them. Look at the links of [pair]"
             );
             state.restart = true;
             state.owed.push(link);

@@ -114,7 +114,7 @@ impl SharedAddresses {
             self.leased = now;
             for one in self.shared.iter().filter(|one| one.held) {
                 if let Err(error) = one.lease() {
-                    tracing::error!(address = %one.address, %error, "cannot keep the shared address");
+                    tracing::error!(address = %one.address, %error, "cannot keep the shared address; look at the interface (ip address show) and at CAP_NET_ADMIN");
                 }
             }
         }
@@ -148,7 +148,7 @@ impl Shared {
         self.repeated = now;
         let Some(announcer) = &self.announcer else { return };
         if let Err(error) = announcer.announce(self.address.addr()) {
-            tracing::warn!(address = %self.address, %error, "cannot announce the shared address");
+            tracing::warn!(address = %self.address, %error, "cannot announce the shared address; neighbours find the old one until their caches end (CAP_NET_RAW, state of the interface)");
         }
     }
 
@@ -157,7 +157,7 @@ impl Shared {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
             Err(error) => {
-                tracing::warn!(address = %self.address, %error, "cannot remove the shared address");
+                tracing::warn!(address = %self.address, %error, "cannot remove the shared address; it ends by itself within 10 s, or remove it by hand (ip address del)");
             }
         }
     }

@@ -242,7 +242,7 @@ impl Care {
             Err(error) => {
                 if !std::mem::replace(&mut saving.has_failed, true) {
                     let path = saving.to.path().display();
-                    tracing::warn!(%path, %error, "cannot save the guard's rules: after a boot, or with a configuration file that has errors, the host is open until the gateway has started");
+                    tracing::warn!(%path, %error, "cannot save the guard's rules: after a boot, or with a configuration file that has errors, the host is open until the gateway has started; let the gateway's user write this file");
                 }
             }
         }

@@ -122,7 +122,7 @@ impl Guard {
             Ok(counted) => counted,
             Err(error) => {
                 if !std::mem::replace(&mut state.is_unread, true) {
-                    tracing::warn!(%error, "cannot read the guard's rules, which another program may have changed");
+                    tracing::warn!(%error, "cannot read the guard's rules, which another program may have changed; see `nft list ruleset` and CAP_NET_ADMIN");
                 }
                 return;
             }
@@ -131,7 +131,7 @@ impl Guard {
         if counted.content == Some(*content) {
             return state.count(counted.packets);
         }
-        tracing::warn!(table = %table.name, "the guard's rules were deleted or changed by another program; they are installed again");
+        tracing::warn!(table = %table.name, "the guard's rules were deleted or changed by another program; they are installed again. Have that program spare this table (`flush ruleset` deletes all)");
         state.restored += 1;
         state.made = None;
         let _ = state.make();
@@ -168,7 +168,7 @@ impl Guard {
         if table != state.host.table
             && let Err(error) = state.firewall.delete(table)
         {
-            tracing::warn!(table, %error, "cannot delete the guard's rules of an earlier start");
+            tracing::warn!(table, %error, "cannot delete the guard's rules of an earlier start; delete them by hand (nft delete table inet TABLE)");
         }
     }
 

@@ -171,7 +171,7 @@ impl Table {
                     self.peers.insert(message.ends, Peer { socket, heard: now, answered: false });
                 }
                 Err(error) => {
-                    return tracing::warn!(daemon = %self.daemon, %error, "cannot open a socket for `ike_forward`");
+                    return tracing::warn!(daemon = %self.daemon, %error, "cannot open a socket for `ike_forward`, so IKE messages are lost; look at the limit of open files (LimitNOFILE=)");
                 }
             }
         }

@@ -276,12 +276,12 @@ impl Follow {
             xfrm::Event::SaDeleted(id) | xfrm::Event::SaExpired { id, hard: true } => self.remove(&id),
             xfrm::Event::SaRefused { id, reason } => {
                 self.remove(&id);
-                tracing::warn!(sa = %id, %reason, "SA cannot be synchronized; the kernel processes its packets");
+                tracing::warn!(sa = %id, %reason, "SA cannot be synchronized; the kernel processes its packets: have the IKE daemon negotiate what docs/ike.md lists");
             }
             xfrm::Event::PolicyAdded(policy) | xfrm::Event::PolicyUpdated(policy) => self.put(*policy),
             xfrm::Event::PolicyDeleted(index) => self.drop_policy(index),
             xfrm::Event::PolicyRefused { policy, reason } => {
-                tracing::warn!(policy = policy.index.0, %reason, "policy cannot be synchronized; its packets are dropped");
+                tracing::warn!(policy = policy.index.0, %reason, "policy cannot be synchronized; its packets are dropped: change the IKE daemon's connection (docs/ike.md)");
                 self.put(*policy);
             }
             xfrm::Event::Synchronised => {
@@ -348,7 +348,7 @@ impl Follow {
             // Before its first packet: whoever has it next begins behind what the kernel was told.
             let done = Done { sequence: Some(told_ahead(told, sa.config.esn)), ..Done::default() };
             if let Err(error) = self.mirror.report(&id, direction, &done) {
-                tracing::warn!(sa = %id, %error, "cannot report sequence numbers to the kernel");
+                tracing::warn!(sa = %id, %error, "cannot report sequence numbers to the kernel; its counters are old, and rekeying by them comes late: is the SA still there (ip xfrm state)?");
             }
         }
         let added = self.workers.change(move |worker| adding.to(worker));

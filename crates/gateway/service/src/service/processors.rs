@@ -37,7 +37,7 @@ pub fn open_processors(config: &Config, clock: Clock) -> miette::Result<Vec<Vec<
                     if of_sas.peek().is_some() && !of_sas.any(|suite| suites.contains(&suite)) {
                         tracing::warn!(
                             processor = one.name,
-                            "processor supports the proposal of no SA; it gets no jobs"
+                            "processor supports the proposal of no SA; it gets no jobs: remove its [[processor]], or give SAs a proposal that it supports (`forebay bench processors`)"
                         );
                     }
                     let suite = if suites.contains(&suite) { Some(suite) } else { suites.first().copied() };

@@ -579,7 +579,7 @@ fn retire(store: &IvStore, config: &Config) {
     let outbound = config.sas.entries.iter().filter(|entry| entry.direction == Direction::Seal);
     let used = outbound.map(|entry| SequenceId::of(&entry.keys, entry.config.spi)).collect();
     if let Err(error) = store.retire_sequences(&used) {
-        tracing::warn!(%error, "cannot put records of SAs aside that are gone");
+        tracing::warn!(%error, "cannot put records of SAs aside that are gone; look at space and permissions of `state`");
     }
 }
 

@@ -202,7 +202,7 @@ impl Keeper {
         }
         lowered.retain(|raised| raised.limit > 0 || raised.disk > 0);
         if let Err(error) = notes.put_raised(&lowered) {
-            tracing::warn!(%error, "cannot compact the record of received sequence numbers");
+            tracing::warn!(%error, "cannot compact the record of received sequence numbers; look at space and permissions of `state`");
             return;
         }
         let mut state = notes.state();

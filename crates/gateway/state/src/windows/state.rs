@@ -213,7 +213,7 @@ impl Notes {
         }
         drop(state);
         if let Err(error) = self.put(&gone) {
-            tracing::warn!(%error, "cannot save replay windows; after the next start their SAs reject some new packets");
+            tracing::warn!(%error, "cannot save replay windows; after the next start their SAs reject some new packets; look at space and permissions of `state`");
         }
     }
 }

@@ -61,7 +61,7 @@ impl Worker {
             if let (None, Some(&Now::At(to))) = (kept, now)
                 && let Err(error) = self.engine.move_peer(session, to)
             {
-                tracing::warn!(sa = entry.config.name, %to, %error, "the new SA does not follow peer address changes");
+                tracing::warn!(sa = entry.config.name, %to, %error, "the new SA does not follow peer address changes; set its `remote` to this address and reload");
             }
         }
     }

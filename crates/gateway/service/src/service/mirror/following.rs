@@ -39,7 +39,7 @@ pub fn follow(
                 if failures >= FAILURES_MAX {
                     return Err(error);
                 }
-                tracing::warn!(%error, failures, "XFRM synchronization failed; reading all SAs and policies again");
+                tracing::warn!(%error, failures, "XFRM synchronization failed; reading all SAs and policies again. If this repeats, raise net.core.rmem_max and look at CAP_NET_ADMIN");
                 reopens = true;
                 std::thread::park_timeout(pause);
             }

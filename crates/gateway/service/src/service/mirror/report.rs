@@ -108,7 +108,7 @@ impl Follow {
         taken.told = told_ahead(sequence, taken.sa.config.esn);
         let done = Done { sequence: Some(taken.told), ..done(taken) };
         if let Err(error) = self.mirror.report(id, Direction::Seal, &done) {
-            tracing::warn!(sa = %id, %error, "cannot report sequence numbers to the kernel");
+            tracing::warn!(sa = %id, %error, "cannot report sequence numbers to the kernel; its counters are old, and rekeying by them comes late: is the SA still there (ip xfrm state)?");
         }
     }
 
