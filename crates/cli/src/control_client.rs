@@ -13,6 +13,8 @@ use serde::Serialize;
 
 use forebay_terminal::Answer;
 
+use crate::columns::{fit, table, width};
+
 /// Where a gateway listens unless its file says otherwise.
 const SOCKET: &str = "/run/forebay/control.sock";
 
@@ -97,7 +99,7 @@ pub fn report(error: ControlError) -> miette::Report {
 /// Runs `forebay status`.
 pub fn status(args: &AskArgs) -> miette::Result<Answer> {
     match ask(args, Request::Status)? {
-        Some(Response::Status(status)) => print!("{}", overview(&status)),
+        Some(Response::Status(status)) => print!("{}", overview(&status, width())),
         Some(_) => return Err(unexpected()),
         None => {}
     }
@@ -114,12 +116,12 @@ impl ShowCommand {
             ShowCommand::Drops(args) => ask(args, Request::Drops)?,
         };
         match response {
-            Some(Response::Sas(document)) => print!("{}", sas(&document.sas)),
-            Some(Response::Policies(document)) => print!("{}", policies(&document.policies)),
+            Some(Response::Sas(document)) => print!("{}", sas(&document.sas, width())),
+            Some(Response::Policies(document)) => print!("{}", policies(&document.policies, width())),
             Some(Response::Processors(document)) => {
-                print!("{}", processors(&document.processors, &document.engines))
+                print!("{}", processors(&document.processors, &document.engines, width()))
             }
-            Some(Response::Drops(document)) => print!("{}", drops(&document.drops)),
+            Some(Response::Drops(document)) => print!("{}", drops(&document.drops, width())),
             Some(_) => return Err(unexpected()),
             None => {}
         }
@@ -189,30 +191,6 @@ fn json(document: &impl Serialize) -> miette::Result<()> {
     Ok(())
 }
 
-/// Columns of one width, the first `left` of them to the left.
-fn table(left: usize, rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(|(at, (cell, &width))| match at < left {
-                true => format!("{cell:<width$}"),
-                false => format!("{cell:>width$}"),
-            })
-            .collect();
-        text += cells.join("  ").trim_end();
-        text.push('\n');
-    }
-    text
-}
-
 fn row(cells: &[&str]) -> Vec<String> {
     cells.iter().map(|cell| (*cell).to_owned()).collect()
 }
@@ -253,7 +231,7 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-fn overview(status: &StatusDoc) -> String {
+fn overview(status: &StatusDoc, width: usize) -> String {
     let outbound = status.sas.iter().filter(|sa| sa.direction == "out").count();
     let mut text = format!(
         "forebay {}, configuration {}, uptime {}, process {}\nSAs: {} ({outbound} outbound), policies: {}\n\n",
@@ -264,7 +242,7 @@ fn overview(status: &StatusDoc) -> String {
         status.sas.len(),
         status.policies.len(),
     );
-    text += &processors(&status.processors, &status.engines);
+    text += &processors(&status.processors, &status.engines, width);
     text += &odd(status);
     let mut rows = vec![row(&["LINK", "SIDE", "IN", "BYTES", "OUT", "BYTES", "NOT SENT"])];
     for link in &status.links {
@@ -274,11 +252,13 @@ fn overview(status: &StatusDoc) -> String {
         let name = at_engine(&link.name, link.engine, status.engines.len() > 1);
         rows.push([vec![name, link.side.clone()], counts.to_vec()].concat());
     }
-    text += &format!("\n{}\n{}", table(2, &rows), drops(&status.drops));
-    text + &guard(&status.guard)
-        + &captures(&status.taps)
+    text += &format!("\n{}\n{}", table(2, &rows, width), drops(&status.drops, width));
+    let text = text
+        + &guard(&status.guard)
+        + &captures(&status.taps, width)
         + &status.pair.as_ref().map_or_else(String::new, pair)
-        + &status.cluster.as_ref().map_or_else(String::new, cluster)
+        + &status.cluster.as_ref().map_or_else(String::new, cluster);
+    fit(&text, width)
 }
 
 /// The pair that the gateway is one of, in a line.
@@ -340,7 +320,7 @@ fn guard(guard: &GuardDoc) -> String {
 }
 
 /// What is captured; nothing where captures have never been asked for.
-fn captures(taps: &TapsDoc) -> String {
+fn captures(taps: &TapsDoc, width: usize) -> String {
     if taps.failures == 0 && taps.sides.iter().all(|side| side.files == 0) {
         return String::new();
     }
@@ -351,10 +331,10 @@ fn captures(taps: &TapsDoc) -> String {
         let file = side.file.clone().unwrap_or_default();
         rows.push([vec![side.side.clone()], counts.to_vec(), vec![file]].concat());
     }
-    format!("\nCaptures are {}{error}\n{}", taps.state, table(1, &rows))
+    format!("\nCaptures are {}{error}\n{}", taps.state, table(1, &rows, width))
 }
 
-fn sas(sas: &[SaDoc]) -> String {
+fn sas(sas: &[SaDoc], width: usize) -> String {
     // Most gateways have no SAs of single CPUs.
     let cpus = sas.iter().any(|sa| sa.cpu.is_some());
     let header = [
@@ -371,7 +351,7 @@ fn sas(sas: &[SaDoc]) -> String {
         }
         rows.push([texts.to_vec(), counts.to_vec(), last].concat());
     }
-    table(5, &rows)
+    table(5, &rows, width)
 }
 
 /// A name with the number of the engine that it belongs to, where there are several.
@@ -400,7 +380,7 @@ fn expires(hard: &LimitsDoc, left: &LimitsDoc) -> String {
     }
 }
 
-fn policies(policies: &[PolicyDoc]) -> String {
+fn policies(policies: &[PolicyDoc], width: usize) -> String {
     let any = |texts: &[String]| if texts.is_empty() { "any".to_owned() } else { texts.join(" ") };
     let mut rows = vec![row(&["NAME", "DIR", "ACTION", "LOCAL", "REMOTE", "SAS"])];
     for policy in policies {
@@ -408,12 +388,12 @@ fn policies(policies: &[PolicyDoc]) -> String {
         let rest = [any(&policy.local_ts), any(&policy.remote_ts), policy.sas.join(" ")];
         rows.push([texts, rest].concat());
     }
-    table(6, &rows)
+    table(6, &rows, width)
 }
 
 /// A gateway's processors. Of an engine the first is its core, whose load is that of the worker thread, for it does more
 /// than crypto.
-fn processors(processors: &[ProcessorDoc], engines: &[EngineDoc]) -> String {
+fn processors(processors: &[ProcessorDoc], engines: &[EngineDoc], width: usize) -> String {
     let mut processors = processors.to_vec();
     let mut shares = Vec::new();
     for at in 0..processors.len() {
@@ -424,11 +404,11 @@ fn processors(processors: &[ProcessorDoc], engines: &[EngineDoc]) -> String {
             processors[at].load = core.load;
         }
     }
-    processor_table(&processors, &shares)
+    processor_table(&processors, &shares, width)
 }
 
 /// `crypto`: the share of a core's time that is crypto, where the load is that of all of its work.
-fn processor_table(processors: &[ProcessorDoc], crypto: &[Option<f64>]) -> String {
+fn processor_table(processors: &[ProcessorDoc], crypto: &[Option<f64>], width: usize) -> String {
     let header = [
         "PROCESSOR",
         "KIND",
@@ -469,7 +449,7 @@ fn processor_table(processors: &[ProcessorDoc], crypto: &[Option<f64>]) -> Strin
             costs.join(", "),
         ]);
     }
-    table(3, &rows)
+    table(3, &rows, width)
 }
 
 /// What should not be many, in a line.
@@ -481,9 +461,9 @@ fn odd(status: &StatusDoc) -> String {
     format!("Jobs late {late}, redone {redone}; packets refused: ICV failure {forged}, replayed {replayed}\n")
 }
 
-fn drops(drops: &std::collections::BTreeMap<String, u64>) -> String {
+fn drops(drops: &std::collections::BTreeMap<String, u64>, width: usize) -> String {
     if drops.is_empty() {
-        return "No packets were dropped.\n".to_owned();
+        return fit("No packets were dropped.\n", width);
     }
     let mut sorted: Vec<_> = drops.iter().collect();
     sorted.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -491,7 +471,7 @@ fn drops(drops: &std::collections::BTreeMap<String, u64>) -> String {
     for (reason, count) in sorted {
         rows.push(vec![count.to_string(), reason.clone(), explanation(reason).to_owned()]);
     }
-    table(3, &rows)
+    table(3, &rows, width)
 }
 
 /// What a reason means.
@@ -529,6 +509,96 @@ mod tests {
         assert_eq!(expires(&LimitsDoc::default(), &LimitsDoc::default()), "never");
         let used = LimitsDoc { use_time_s: Some(60.0), ..LimitsDoc::default() };
         assert_eq!(expires(&used, &used), "60.0s of use");
+    }
+
+    /// A gateway with long names, IPv6 and something in every part.
+    fn full() -> StatusDoc {
+        let sa = |name: &str, direction: &str| SaDoc {
+            name: name.to_owned(),
+            spi: "0x12345678".to_owned(),
+            direction: direction.to_owned(),
+            proposal: "aes256gcm16-esn".to_owned(),
+            remote: "2001:db8:1234:5678:9abc:def0:1234:5678".to_owned(),
+            packets: 123_456_789,
+            bytes: 987_654_321_000,
+            replays: 77_777,
+            cpu: Some(11),
+            ..SaDoc::default()
+        };
+        let policy = PolicyDoc {
+            name: "office-to-branch".to_owned(),
+            direction: "out".to_owned(),
+            action: "protect".to_owned(),
+            local_ts: vec!["10.1.0.0/16".to_owned(), "2001:db8:aaaa:bbbb::/64".to_owned()],
+            remote_ts: vec!["10.2.0.0/16".to_owned(), "2001:db8:cccc:dddd::/64".to_owned()],
+            sas: vec!["office-to-branch-out".to_owned(), "office-to-branch-out-cpu1".to_owned()],
+            ..PolicyDoc::default()
+        };
+        let cost = |proposal: &str| forebay_gateway::control::CostDoc {
+            proposal: proposal.to_owned(),
+            init_s: 1.25e-6,
+            block_s: 5.92e-10,
+        };
+        let processor = |name: &str, engine: usize| ProcessorDoc {
+            name: name.to_owned(),
+            engine,
+            kind: "emulated-card".to_owned(),
+            jobs: 3,
+            packets: 34_567_890_123,
+            bytes: 45_678_901_234_567,
+            load: 0.97,
+            queue: 1_999,
+            late: 17,
+            costs: vec![cost("aes256gcm16"), cost("aes256-sha256")],
+            ..ProcessorDoc::default()
+        };
+        let mut status = StatusDoc {
+            version: "0.1.0".to_owned(),
+            config: "/etc/forebay/gateway.toml".to_owned(),
+            uptime_s: 1_234_567.0,
+            pid: 4_194_304,
+            sas: vec![sa("office-to-branch-out", "out"), sa("branch-to-office-in", "in")],
+            policies: vec![policy],
+            processors: vec![processor("core", 0), processor("card-of-230-mbit", 1)],
+            ..StatusDoc::default()
+        };
+        status.drops.insert("in_no_states".to_owned(), 12_345_678_901);
+        status.drops.insert("out_no_link".to_owned(), 7);
+        status.guard = GuardDoc {
+            state: "on".to_owned(),
+            table: "forebay_forebay0".to_owned(),
+            ranges: 1_024,
+            forged: 65_535,
+            leaked: 1_048_576,
+            restored: 3,
+            ..GuardDoc::default()
+        };
+        status
+    }
+
+    #[test]
+    fn tables_fit_50_80_and_160_columns_and_nothing_is_cut() {
+        let status = full();
+        let shown = |width: usize| {
+            [
+                overview(&status, width),
+                sas(&status.sas, width),
+                policies(&status.policies, width),
+                processors(&status.processors, &status.engines, width),
+                drops(&status.drops, width),
+            ]
+        };
+        for width in [50, 80, 160] {
+            for (whole, narrow) in shown(usize::MAX).iter().zip(&shown(width)) {
+                for line in narrow.lines() {
+                    assert!(line.chars().count() <= width, "{width} columns:\n{narrow}");
+                }
+                let words: Vec<&str> = narrow.split_whitespace().collect();
+                for word in whole.split_whitespace() {
+                    assert!(words.contains(&word), "{width} columns without {word}:\n{narrow}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ extern crate forebay_terminal;
 
 mod bench;
 mod check;
+mod columns;
 mod control_client;
 mod explore;
 mod gateway;

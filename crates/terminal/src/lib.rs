@@ -22,6 +22,13 @@ use forebay_links::capture::CaptureError;
 use forebay_links::output::keep_apart;
 use miette::miette;
 
+/// Columns of the terminal that standard output is, if it is one.
+pub fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    // One that does not know its size says zero.
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
 /// An error of a capture file with its hint.
 pub fn capture_error(error: CaptureError) -> miette::Report {
     match error.hint() {
