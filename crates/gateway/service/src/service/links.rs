@@ -8,7 +8,7 @@ use forebay_links::interface::Interface;
 use forebay_time::Duration;
 use forebay_wire::protocol;
 
-use super::family::{is_absent, warn_of_absent};
+use super::family::{lacks_kernel, warn_of_absent};
 use super::host::{CardSide, Host, Queues};
 use super::start_error::{StartError, lacking};
 use forebay_config::{Config, InsideLink, MssClamp, OutsideLink};
@@ -94,7 +94,7 @@ fn unless_absent(
     name: &str,
 ) -> Result<Option<Queues>, StartError> {
     match opened {
-        Err(StartError::Link { error, .. }) if local.is_unspecified() && is_absent(&error, local) => {
+        Err(StartError::Link { error, .. }) if local.is_unspecified() && lacks_kernel(&error, local) => {
             warn_of_absent(local, &format!("link {name}: peers with such addresses are not reached"));
             Ok(None)
         }

@@ -16,7 +16,7 @@ use forebay_links_xdp::{Copying, Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_wire::Family;
 use ipnet::IpNet;
 
-use super::family::{is_absent, warn_of_absent};
+use super::family::{is_absent, warn_of_absent, without};
 use super::host::{self, CardSide, Firewall, Host, Queues};
 use super::ike_forward::IkeForward;
 use super::routes::{self, Routing};
@@ -40,7 +40,10 @@ impl Host for Machine {
         for address in &tun.addresses {
             match interface.add_address(address.addr(), address.prefix_len()) {
                 Err(error) if is_absent(&error, address.addr()) => {
-                    let follows = format!("interface {name} does not get the address {address}");
+                    let follows = format!(
+                        "interface {name} does not get the address {address}, and {}",
+                        without(address.addr())
+                    );
                     warn_of_absent(address.addr(), &follows);
                 }
                 added => added.map_err(failed(&format!("cannot add the address {address}")))?,

@@ -16,7 +16,7 @@ use ipnet::IpNet;
 
 use forebay_config::{Blackhole, Config, InsideLink};
 
-use super::family::{is_absent, warn_of_absent};
+use super::family::{is_absent, warn_of_absent, without};
 
 /// The metric of blackholes: behind every other route.
 const METRIC: u32 = 4_278_198_272;
@@ -312,7 +312,10 @@ impl RouteTable {
             note(network, routing.add_route(network));
         }
         if let Some(network) = absent.filter(|_| !std::mem::replace(&mut table.said_absent, true)) {
-            warn_of_absent(network.addr(), &format!("no routes to {network} and other networks of it"));
+            warn_of_absent(
+                network.addr(),
+                &format!("no routes to {network} and other networks of it, and {}", without(network.addr())),
+            );
         }
         for &network in table.networks.difference(&networks) {
             // Another process may have removed the route.
@@ -376,7 +379,7 @@ impl Table {
         if restored > 0 {
             tracing::warn!(
                 routes = restored,
-                "routes to protected networks, or addresses or settings of the interface, were deleted or changed by another program; they are installed again"
+                "routes to protected networks, or addresses or settings of the interface, were deleted or changed by another program; they are installed again. Have it leave this interface alone (docs/troubleshooting.md)"
             );
         }
         if let Some(trouble) = trouble.as_ref().filter(|_| self.trouble != trouble) {
