@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use forebay_config::{Config, InsideLink, KeySource};
+use forebay_gateway::service::{BROADCAST_HELP, broadcasts};
 use miette::Severity;
 
 /// What is lacking, how badly, and what to do.
@@ -31,8 +32,16 @@ pub fn lacks(config: &Config, root: &Path) -> Vec<Lack> {
     // What is taken from a card and given to it does not pass the host's stack.
     if let InsideLink::Tun(tun) = &config.inside.link {
         lacks.extend(machine.forwarding(config));
-        lacks.extend(machine.strict_reverse_path(&tun.name));
         lacks.extend(machine.disabled_ipv6(config, &tun.name));
+        lacks.extend(broadcasts(tun, root).into_iter().map(|address| Lack {
+            severity: Severity::Warning,
+            message: format!(
+                "`{}` gets the address {address}, the broadcast address of a network of this host, whose broadcasts would end \
+                 at the gateway",
+                tun.name
+            ),
+            help: BROADCAST_HELP,
+        }));
     }
     lacks.extend(machine.capabilities());
     lacks
@@ -88,25 +97,6 @@ impl Machine<'_> {
         })
     }
 
-    /// Strict reverse-path filtering drops what comes out of the tunnel where the route back leads elsewhere.
-    fn strict_reverse_path(&self, interface: &str) -> Option<Lack> {
-        let strict = |name: &str| self.is(&format!("proc/sys/net/ipv4/conf/{name}/rp_filter"), "1");
-        // The kernel takes the larger of the interface's and of all's (ip-sysctl); a new interface has the default's.
-        let own = self.root.join(format!("proc/sys/net/ipv4/conf/{interface}")).exists();
-        let name = if own { interface } else { "default" };
-        let loose = |name: &str| self.is(&format!("proc/sys/net/ipv4/conf/{name}/rp_filter"), "2");
-        if loose("all") || loose(name) || !(strict("all") || strict(name)) {
-            return None;
-        }
-        Some(Lack {
-            severity: Severity::Warning,
-            message: format!(
-                "strict reverse-path filtering (rp_filter = 1) for `{interface}`: what leaves the tunnel is dropped where the route back does not lead into it"
-            ),
-            help: "set net.ipv4.conf.INTERFACE.rp_filter to 2 if peers' networks have other routes than those of the gateway",
-        })
-    }
-
     fn disabled_ipv6(&self, config: &Config, interface: &str) -> Option<Lack> {
         let off = |name: &str| self.is(&format!("proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         // A unit may hide all settings.
@@ -118,7 +108,8 @@ impl Machine<'_> {
         }
         Some(Lack {
             severity: Severity::Warning,
-            message: "the file has IPv6 addresses or networks, and IPv6 is disabled on this machine"
+            message: "the file has IPv6 addresses or networks, and IPv6 is disabled on this machine: no IPv6 packet enters or leaves \
+                      the tunnel, and peers with IPv6 addresses may be out of reach"
                 .to_owned(),
             help: "set net.ipv6.conf.all.disable_ipv6 and net.ipv6.conf.default.disable_ipv6 to 0, or take IPv6 out of the file",
         })
@@ -209,11 +200,10 @@ mod tests {
                 ("proc/sys/net/ipv4/ip_forward", "0\n"),
                 ("proc/sys/net/ipv6/conf/all/forwarding", "0\n"),
                 ("proc/sys/net/ipv6/conf/all/disable_ipv6", "1\n"),
-                ("proc/sys/net/ipv4/conf/default/rp_filter", "1\n"),
                 ("proc/self/status", "CapBnd:\t0000000000000000\n"),
             ],
         );
-        for part in ["ip_forward", "rp_filter", "IPv6 is disabled", "CAP_NET_ADMIN"] {
+        for part in ["ip_forward", "IPv6 is disabled", "CAP_NET_ADMIN"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("Error"));
@@ -221,10 +211,28 @@ mod tests {
             ("proc/sys/net/ipv4/ip_forward", "1\n"),
             ("proc/sys/net/ipv6/conf/all/forwarding", "1\n"),
             ("proc/sys/net/ipv6/conf/all/disable_ipv6", "0\n"),
+            // The gateway makes this loose for its interface, and keeps it so.
             ("proc/sys/net/ipv4/conf/default/rp_filter", "1\n"),
-            ("proc/sys/net/ipv4/conf/all/rp_filter", "2\n"),
+            ("proc/sys/net/ipv4/conf/all/rp_filter", "1\n"),
             ("proc/self/status", "CapBnd:\t000001ffffffffff\n"),
         ];
         assert_eq!(said(&file, &well), "");
+    }
+    #[test]
+    fn an_address_of_the_gateway_that_is_a_networks_broadcast_is_a_warning() {
+        let trie = "Local:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.1.0.1\n        /32 host LOCAL\n     |-- 10.1.0.255\n        /32 link \
+                    BROADCAST\n";
+        for (inside, warned) in [
+            ("answer = [\"10.1.0.255\"]", true),
+            ("addresses = [\"10.1.0.255/32\"]", true),
+            // An interface of the host that has the same address is the usual case (docs/gateway.md).
+            ("answer = [\"10.1.0.1\"]", false),
+        ] {
+            let file = config(&format!(
+                "[inside]\n{inside}\n[[outside]]\nkind = \"udp\"\n[keys]\nsource = \"xfrm\"\n"
+            ));
+            let text = said(&file, &[("proc/net/fib_trie", trie)]);
+            assert_eq!(text.contains("the broadcast address of a network"), warned, "{inside}: {text}");
+        }
     }
 }

@@ -224,6 +224,14 @@ fn addresses(given: &[IpAddr], section: &Reader<'_>) -> Addresses {
         let help = "give at most one IPv4 and one IPv6 address";
         section.conflict("answer", "several addresses of one IP version in `answer`", help);
     }
+    for address in given {
+        let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+        if address.is_unspecified() || address.is_multicast() || is_broadcast {
+            // RFC 1122 3.2.1.3, RFC 4291 2.7: none of these is a source.
+            let message = format!("`answer` has `{address}`, from which no packet can come");
+            section.conflict("answer", message, "give an address of this gateway");
+        }
+    }
     found
 }
 

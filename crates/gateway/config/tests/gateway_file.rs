@@ -173,6 +173,19 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
+fn answers_come_from_addresses_that_packets_can_have() {
+    for address in ["224.0.0.1", "255.255.255.255", "0.0.0.0", "::", "ff02::1"] {
+        let found = errors(&with_sa(&format!("[inside]\nanswer = [\"{address}\"]\n")));
+        assert!(
+            found.len() == 1 && found[0].1.contains("from which no packet can come"),
+            "{address}: {found:?}"
+        );
+        assert!(found[0].2.contains("an address of this gateway"), "{found:?}");
+    }
+    assert!(read(&with_sa("[inside]\nanswer = [\"10.9.0.1\", \"fd09::1\"]\n")).is_ok());
+}
+
+#[test]
 fn older_section_names_are_refused_with_the_new_ones_as_hints() {
     let text = with_sa("[plain]\nmtu = 1400\n").replace("[[outside]]", "[[protected]]");
     let line_of = |wanted: &str| 1 + text.lines().position(|line| line == wanted).unwrap();

@@ -1,6 +1,7 @@
 //! The running gateway.
 
 mod addresses;
+mod broadcasts;
 mod caretaker;
 mod export;
 mod family;
@@ -26,6 +27,7 @@ pub use forebay_worker::{
 };
 
 pub use addresses::SharedAddresses;
+pub use broadcasts::{BROADCAST_HELP, broadcasts};
 pub use caretaker::Caretaker;
 pub use export::KeyExport;
 pub use guard::{kernel_entries, lacks_guard};

@@ -24,7 +24,8 @@ pub const INSIDE: Part = once(
             Either("addresses", TEXTS),
             Means("the first of each IP version in `addresses`"),
             "source addresses of the gateway's ICMP errors, at most one for each IP version; without one, an ICMP error of that version \
-             comes from the destination of the packet that it is about; a TUN interface without IPv4 address gets this one",
+             comes from the destination of the packet that it is about; a TUN interface without IPv4 address \
+             gets the IPv4 one as a /32, which makes it an address of this host (it answers pings and ARP requests for it)",
             "[\"10.9.0.1\"]",
         ),
         key(

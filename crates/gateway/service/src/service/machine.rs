@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use forebay_engine::Clock;
@@ -16,6 +17,7 @@ use forebay_links_xdp::{Copying, Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_wire::Family;
 use ipnet::IpNet;
 
+use super::broadcasts::{BROADCAST_HELP, broadcasts};
 use super::family::{is_absent, warn_of_absent, without};
 use super::host::{self, CardSide, Firewall, Host, Queues};
 use super::ike_forward::IkeForward;
@@ -37,6 +39,12 @@ impl Host for Machine {
         let (interface, queues) = tun::open(&options).map_err(link_error(format!("interface {name}")))?;
         let failed = |what: &str| link_error(format!("interface {name}: {what}"));
         interface.set_mtu(tun.mtu.into()).map_err(failed("cannot set the MTU"))?;
+        for address in broadcasts(tun, Path::new("/")) {
+            tracing::warn!(
+                interface = %name, %address,
+                "an address of the gateway is the broadcast address of a network of this host, whose broadcasts end here: {BROADCAST_HELP}"
+            );
+        }
         for address in &tun.addresses {
             match interface.add_address(address.addr(), address.prefix_len()) {
                 Err(error) if is_absent(&error, address.addr()) => {
