@@ -10,10 +10,12 @@ mod pcapng;
 mod reader;
 mod tick;
 mod window;
+#[cfg(unix)]
 mod writer;
 
 pub use error::{CaptureError, CaptureErrorKind};
 pub use reader::{Reader, Record};
+#[cfg(unix)]
 pub use writer::Writer;
 
 /// The most bytes a record may hold: the largest snapshot length that libpcap takes

@@ -51,6 +51,8 @@ pub mod interface;
 #[cfg(target_os = "linux")]
 pub mod nftables;
 pub mod offload;
+// Where there are files: WebAssembly only reads what it is given.
+#[cfg(unix)]
 pub mod output;
 #[cfg(target_os = "linux")]
 pub mod raw;
