@@ -4,18 +4,20 @@
 //! runs a model with every combination of values of its keys, [`search`] finds the highest rate that it carries,
 //! [`size_buffers`] sizes the buffers of pipelines, and [`explore`] runs embedded cores, of which one execution times
 //! many. [`pool`] makes many runs on all cores, whose number affects only the time taken. [`flat()`] makes tables of
-//! figures; with the feature `results` there are also pages of figures and folders of results.
+//! figures; with the feature `pages` there are also pages of runs, with `results` folders of results. Without the feature
+//! `embedded` (on by default) the models are those of the simulator alone, which compile for WebAssembly too.
 //!
 //! This crate prints nothing and asks nothing: it reports progress to the caller, which decides whether to continue.
 
 #[cfg(feature = "results")]
 pub mod columnar;
 mod error;
+#[cfg(feature = "embedded")]
 pub mod explore;
 mod flat;
 mod grid;
 mod model;
-#[cfg(feature = "results")]
+#[cfg(feature = "pages")]
 pub mod pages;
 pub mod pool;
 #[cfg(feature = "results")]

@@ -5,6 +5,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use forebay_diagnostics::FileErrors;
+#[cfg(not(feature = "embedded"))]
+use forebay_diagnostics::Problem;
+#[cfg(feature = "embedded")]
 use forebay_embedded::Setup;
 use forebay_models::{self as models, Solution};
 use forebay_pipeline::scenario::{CardScenario, Scenario as PipelineScenario};
@@ -17,6 +20,9 @@ use serde_json::Value;
 
 use crate::flat;
 
+/// Why a model has no solution.
+const SIMULATED: &str = "the model is simulated, there is no solution of it";
+
 /// A scenario that can be run.
 #[derive(Clone, Debug)]
 pub enum Model {
@@ -27,6 +33,7 @@ pub enum Model {
     /// A card through which every packet goes.
     Card(Box<CardScenario>),
     /// Firmware on a simulated core.
+    #[cfg(feature = "embedded")]
     Embedded(Box<Setup>),
 }
 
@@ -117,6 +124,7 @@ pub enum Outcome<'a> {
     /// The limits of a card.
     Limits(Box<Carried<'a>>),
     /// Firmware on a core.
+    #[cfg(feature = "embedded")]
     Embedded(Box<forebay_embedded::Figures>),
 }
 
@@ -225,9 +233,12 @@ impl Model {
             Some("inline-card") => {
                 CardScenario::parse(text, name, sets).map(|scenario| Model::Card(Box::new(scenario)))
             }
+            #[cfg(feature = "embedded")]
             Some("embedded") => {
                 Setup::parse(text, name, directory, sets).map(|setup| Model::Embedded(Box::new(setup)))
             }
+            #[cfg(not(feature = "embedded"))]
+            Some("embedded") => Err(without_firmware(name)),
             _ => Scenario::parse(text, name, sets, directory).map(|scenario| Model::Host(Box::new(scenario))),
         }
     }
@@ -238,9 +249,9 @@ impl Model {
     /// The reason.
     pub fn check(&self, way: Way) -> Result<(), &'static str> {
         match (self, way) {
-            (Model::Host(_) | Model::Embedded(_), Way::Solution | Way::ClosedForm) => {
-                Err("the model is simulated, there is no solution of it")
-            }
+            (Model::Host(_), Way::Solution | Way::ClosedForm) => Err(SIMULATED),
+            #[cfg(feature = "embedded")]
+            (Model::Embedded(_), Way::Solution | Way::ClosedForm) => Err(SIMULATED),
             (Model::Card(_), Way::ClosedForm) => Err("`solved` gives an inline card's limits"),
             _ => Ok(()),
         }
@@ -252,6 +263,7 @@ impl Model {
             Model::Host(scenario) => scenario.resolved_toml(),
             Model::Pipeline(scenario) => scenario.resolved_toml(),
             Model::Card(scenario) => scenario.resolved_toml(),
+            #[cfg(feature = "embedded")]
             Model::Embedded(setup) => setup.resolved_toml(),
         }
     }
@@ -273,6 +285,7 @@ impl Model {
                 let outcome = Outcome::Limits(Box::new(Carried::new(scenario)));
                 Ok(Ran { seed: scenario.pipeline.seed, outcome, notes: Vec::new() })
             }
+            #[cfg(feature = "embedded")]
             Model::Embedded(setup) => embedded(setup, watch),
         }
     }
@@ -297,7 +310,9 @@ impl Model {
         match self {
             Model::Pipeline(scenario) => scenario.runs,
             Model::Card(scenario) => scenario.runs,
-            Model::Host(_) | Model::Embedded(_) => 1,
+            Model::Host(_) => 1,
+            #[cfg(feature = "embedded")]
+            Model::Embedded(_) => 1,
         }
     }
 
@@ -319,6 +334,7 @@ impl Model {
             Model::Host(_) => "host",
             Model::Pipeline(_) => "pipeline",
             Model::Card(_) => "inline-card",
+            #[cfg(feature = "embedded")]
             Model::Embedded(_) => "embedded",
         }
     }
@@ -329,6 +345,7 @@ impl Model {
             Model::Host(scenario) => scenario.seed,
             Model::Pipeline(scenario) => scenario.pipeline.seed,
             Model::Card(scenario) => scenario.pipeline.seed,
+            #[cfg(feature = "embedded")]
             Model::Embedded(_) => 0,
         }
     }
@@ -350,6 +367,7 @@ impl Model {
                 scenario.pipeline.seed = seed;
                 &mut scenario.resolved
             }
+            #[cfg(feature = "embedded")]
             Model::Embedded(_) => return model,
         };
         resolved["seed"] = seed.into();
@@ -373,6 +391,7 @@ impl Model {
             Model::Host(scenario) => &scenario.resolved,
             Model::Pipeline(scenario) => &scenario.resolved,
             Model::Card(scenario) => &scenario.resolved,
+            #[cfg(feature = "embedded")]
             Model::Embedded(setup) => &setup.resolved,
         }
     }
@@ -396,6 +415,7 @@ impl Serialize for Written<'_> {
             }
             (Model::Pipeline(_), Outcome::ClosedForm(closed)) => closed.serialize(to),
             (Model::Card(_), Outcome::Limits(limits)) => limits.serialize(to),
+            #[cfg(feature = "embedded")]
             (Model::Embedded(_), Outcome::Embedded(figures)) => to.collect_map(figures.by_name()),
             _ => to.serialize_unit(),
         }
@@ -463,6 +483,7 @@ fn chain(error: models::Error) -> NoFigures {
     }
 }
 
+#[cfg(feature = "embedded")]
 fn embedded(setup: &Setup, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> {
     let prepared = forebay_embedded::Prepared::new(setup).map_err(NoFigures::Embedded)?;
     let mut go_on = |_| watch(Step::Unknown).is_continue();
@@ -473,4 +494,14 @@ fn embedded(setup: &Setup, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> 
     })?;
     let figures = prepared.figures(setup, &done, &accounts[0]);
     Ok(Ran { seed: 0, outcome: Outcome::Embedded(Box::new(figures)), notes: Vec::new() })
+}
+
+/// That a file is of firmware, in a program that is built without its model.
+#[cfg(not(feature = "embedded"))]
+fn without_firmware(name: &str) -> FileErrors {
+    let message = "this program does not run firmware (model = \"embedded\")".to_owned();
+    FileErrors::of_file(
+        name,
+        Problem::Conflict { message, help: format!("run `forebay explore run {name}`") },
+    )
 }

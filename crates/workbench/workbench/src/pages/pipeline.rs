@@ -6,9 +6,20 @@ use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
 use forebay_pipeline::{Outcome, Replications};
 
+use super::Parts;
+
 /// Writes the page of the runs of a scenario.
 pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str, made: &Made) -> String {
-    let Some(first) = outcomes.first() else { return String::new() };
+    let Some(Parts { mut frame, mut blocks }) = parts(name, outcomes, notes) else { return String::new() };
+    frame.footer = made.sentence(". Figures, scenario and manifest are in the same directory.");
+    blocks.push(Block::Section("Scenario with all defaults".to_owned()));
+    blocks.push(Block::Verbatim("scenario.toml".to_owned(), resolved.to_owned()));
+    page(&frame.kind, &frame, &blocks)
+}
+
+/// What the page shows of the runs; `None` without runs.
+pub fn parts(name: &str, outcomes: &[Outcome], notes: &[String]) -> Option<Parts> {
+    let first = outcomes.first()?;
     let facts = format!(
         "{} in {}: {} processed, {} lost, {} in flight at the end.",
         units::counted(first.generated, "packet", "packets"),
@@ -29,7 +40,6 @@ pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str
         },
         intro: vec![facts],
         notes: notes.to_vec(),
-        footer: made.sentence(". Figures, scenario and manifest are in the same directory."),
         ..Frame::default()
     };
     let all = Replications::new(outcomes);
@@ -56,9 +66,7 @@ pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str
         blocks.push(Block::Section(format!("Over {}", units::counted(all.runs as u64, "run", "runs"))));
         blocks.push(Block::Table(replications(all)));
     }
-    blocks.push(Block::Section("Scenario with all defaults".to_owned()));
-    blocks.push(Block::Verbatim("scenario.toml".to_owned(), resolved.to_owned()));
-    page(&format!("Forebay simulation: {name}"), &frame, &blocks)
+    Some(Parts { frame, blocks })
 }
 
 fn plot(title: &str, y: &str, series: Vec<Series>) -> Plot {

@@ -7,7 +7,7 @@ use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
 use forebay_sim::{Doing, Figures, Latency, Outcome, Scenario, Timeline};
 
-use super::packets;
+use super::{Parts, packets};
 
 /// Most spans that the page draws of a time line; all of it is in timeline.json.
 const SPANS: usize = 160;
@@ -20,6 +20,16 @@ pub fn simulation(
     made: &Made,
     blocks: Vec<Block>,
 ) -> String {
+    let Parts { mut frame, blocks: mut all } = parts(name, scenario, outcome);
+    frame.footer = made.sentence(". Figures, scenario, manifest and time line lie beside this page.");
+    all.extend(blocks);
+    all.push(Block::Section("The scenario, all defaults filled in".to_owned()));
+    all.push(Block::Verbatim("scenario.toml".to_owned(), scenario.resolved_toml()));
+    page(&frame.kind, &frame, &all)
+}
+
+/// What the page of any run shows, of its packets and its time line if the outcome has them.
+pub fn parts(name: &str, scenario: &Scenario, outcome: &Outcome) -> Parts {
     let figures = &outcome.figures;
     let facts = format!(
         "{} in {}; {} packets a job; {}; seed {}.",
@@ -48,7 +58,6 @@ pub fn simulation(
         warnings: outcome.cut.map(broken).into_iter().collect(),
         intro: vec![facts],
         notes: outcome.notes.clone(),
-        footer: made.sentence(". Figures, scenario, manifest and time line lie beside this page."),
         ..Frame::default()
     };
     let mut all = vec![
@@ -72,10 +81,7 @@ pub fn simulation(
         all.push(Block::Section("The beginning of the run".to_owned()));
         all.push(Block::Lanes(lanes));
     }
-    all.extend(blocks);
-    all.push(Block::Section("The scenario, all defaults filled in".to_owned()));
-    all.push(Block::Verbatim("scenario.toml".to_owned(), scenario.resolved_toml()));
-    page(&format!("Forebay simulation: {name}"), &frame, &all)
+    Parts { frame, blocks: all }
 }
 
 fn loads(figures: &Figures) -> Plot {
