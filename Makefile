@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs browser interop-vm hdtv deb release man setup setup-test wheel test-python clean
+.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs playground browser interop-vm hdtv deb release man setup setup-test wheel test-python clean
 
 help:
 	@echo 'Begin:'
@@ -17,6 +17,7 @@ help:
 	@echo '  make test            all tests, with scapy and tshark as peers'
 	@echo '  make check           format, lints, docs and their links, licences, advisories'
 	@echo '  make docs            this documentation as a site with search, in target/site'
+	@echo '  make playground      the simulator as one page that runs in a browser, in target/playground'
 	@echo '  make tutorials       the commands of the tutorials, as a reader types them'
 	@echo '  make extension       a policy and a kind of processor outside the workspace: its tests, as a crate of its own'
 	@echo '  make test-python     mypy, pytest, and the wheel in clean environments of the oldest and newest CPython here; PYTHON='
@@ -133,6 +134,8 @@ browser: $(FOREBAY) docs
 	scripts/python.sh develop
 	scripts/browser.sh $(FOREBAY)
 	[ ! -e target/site/index.html ] || tests/browser/site.py target/site
+	PLAYGROUND=skip scripts/playground.sh
+	tests/browser/playground.py $(FOREBAY)
 
 # Two suites of two minutes and larger formats: eight minutes, on a machine that does nothing else.
 HDTV_OUT ?= forebay-hdtv
@@ -163,6 +166,9 @@ tutorials: $(FOREBAY)
 
 docs:
 	scripts/site.sh
+
+playground:
+	scripts/playground.sh
 
 # ARCH=arm64 builds on x86-64 for arm64.
 ARCH ?=

@@ -7,6 +7,8 @@ if ! cargo deny --version >/dev/null 2>&1; then
     cargo install --locked --quiet cargo-deny --no-default-features
 fi
 cargo deny --all-features check licenses bans sources
+# What the playground has in a browser only.
+cargo deny --manifest-path crates/workbench/playground/Cargo.toml --target wasm32-unknown-unknown check --hide-inclusion-graph licenses bans sources
 
 # The advisory database is fetched from the network; a machine that cannot reach it cannot check.
 log=$(mktemp)

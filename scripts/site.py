@@ -5,7 +5,8 @@
 
 The documents link to each other as files of the repository. mdBook wants all pages below one folder, so they are copied
 to target/site-src with the paths that they have in the repository, and the links of SUMMARY.md are those of that copy.
-Files that are no pages but linked (a unit file, a capture) are copied with them.
+Files that are no pages but linked (a unit file, a capture) are copied with them. The playground is part of the site if
+it has been built (make playground).
 """
 
 import html.parser
@@ -56,6 +57,13 @@ def stage(source):
             elif file.is_file() and file.suffix != ".md":
                 copy(file.resolve(), pages)
         copied.write_text(text)
+    playground = ROOT / "target/playground/index.html"
+    if playground.is_file():
+        (pages / "docs/playground").mkdir()
+        shutil.copy(playground, pages / "docs/playground")
+        page = pages / "docs/playground.md"
+        heading, text = page.read_text().split("\n", 1)
+        page.write_text(f"{heading}\n\n**[Open the playground](playground/index.html)**\n{text}")
     summary = docs.SUMMARY.read_text()
     moved = re.sub(r"\]\(([^)]+)\)", lambda link: f"]({docs.from_root(docs.SUMMARY, link[1])})", summary)
     (pages / "SUMMARY.md").write_text(moved)

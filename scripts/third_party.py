@@ -2,6 +2,7 @@
 """Prints the libraries that a binary holds, each with its licence's text, as far as its package carries one.
 
     third_party.py [--no-default-features]      of the whole command, or of the gateway alone
+    third_party.py --of-package NAME            of a package of the workspace, by itself
 
 The binary is the one for CARGO_BUILD_TARGET, or for this machine.
 """
@@ -16,8 +17,8 @@ from pathlib import Path
 TEXTS = re.compile(r"(?i)(licen[cs]e|copying|copyright|notice)")
 
 
-def metadata():
-    words = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target(), *sys.argv[1:]]
+def metadata(features):
+    words = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target(), *features]
     return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
 
 
@@ -45,9 +46,18 @@ def linked(data):
     return seen
 
 
+def linked_alone(data, package):
+    """The same of a package with the features that it has without the rest of the workspace."""
+    words = ["cargo", "tree", "--locked", "--package", package, "--target", target(), "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]
+    lines = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
+    named = {tuple(line.split()[:2]) for line in lines if line}
+    return {one["id"] for one in data["packages"] if (one["name"], "v" + one["version"]) in named}
+
+
 def main():
-    data = metadata()
-    needed = linked(data)
+    alone = sys.argv[1:2] == ["--of-package"]
+    data = metadata([] if alone else sys.argv[1:])
+    needed = linked_alone(data, sys.argv[2]) if alone else linked(data)
     packages = [package for package in data["packages"] if package["id"] in needed and package["source"]]
     texts = {}  # each text once, with those whose it is
     for package in sorted(packages, key=lambda package: (package["name"], package["version"])):

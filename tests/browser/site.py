@@ -31,7 +31,8 @@ def main():
         return
     if arguments.pictures:
         arguments.pictures.mkdir(parents=True, exist_ok=True)
-    pages = [path for path in sorted(arguments.site.rglob("*.html")) if path.name not in ("404.html", "toc.html")]
+    # The playground is no page of mdBook's; tests/browser/playground.py has its looks.
+    pages = [path for path in sorted(arguments.site.rglob("*.html")) if path.name not in ("404.html", "toc.html") and path.parent.name != "playground"]
     wrong = []
     with Chromium(program) as browser:
         for width, height, dark in LOOKS:

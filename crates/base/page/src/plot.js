@@ -478,4 +478,6 @@
 
   theme();
   document.querySelectorAll("figure.plot").forEach(plot);
+  // For a page that makes figures later.
+  window.forebayPlots = (root) => root.querySelectorAll("figure.plot").forEach(plot);
 })();

@@ -1,0 +1,22 @@
+//! What JavaScript calls.
+
+use wasm_bindgen::prelude::wasm_bindgen;
+
+#[wasm_bindgen]
+extern "C" {
+    /// A function of the worker, which posts the share that is done to the page.
+    #[wasm_bindgen(js_name = forebayProgress)]
+    fn progress(share: f64);
+}
+
+/// A plot of lines, which are JSON, as HTML; empty if they are none.
+#[wasm_bindgen(js_name = plot)]
+pub fn plot(lines: &str) -> String {
+    crate::plot_json(lines).unwrap_or_default()
+}
+
+/// Runs the scenario `text` as the JSON object `request` says; the answer is JSON too.
+#[wasm_bindgen(js_name = run)]
+pub fn run(text: &str, request: &str) -> String {
+    crate::run_json(text, request, &|share| progress(share))
+}
