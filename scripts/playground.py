@@ -18,7 +18,8 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "crates/workbench/playground/page"
 REPORT = ROOT / "crates/base/page/src"
-PARTS = ["base", "runner", "text", "design", "sweep", "film", "playground"]
+MODELS = ["host", "pipeline", "inline-card"]
+PARTS = ["base", "runner", "text", "keys", "design", "sweep", "film", "playground"]
 
 
 def main():
@@ -30,6 +31,7 @@ def main():
     data = {
         "version": tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"],
         "scenarios": scenarios(),
+        "keys": {model: keys(model) for model in MODELS},
         "policies": policies(),
         "glue": (built / "forebay_playground.js").read_text(),
         "worker": (PAGE / "worker.js").read_text(),
@@ -64,15 +66,31 @@ def scenarios():
     for path in sorted(ROOT.glob("studies/*/*.toml")):
         text = path.read_text()
         model = tomllib.loads(text).get("model")
-        if model not in ("host", "pipeline", "inline-card"):
+        if model not in MODELS:
             continue
         folder = path.parent.name
         found.append({"name": f"{folder}/{path.stem}", "folder": folder, "file": path.stem, "text": text})
     return sorted(found, key=lambda one: one["name"] != "policies/papers")
 
 
+def schema_of(model):
+    return json.loads((ROOT / f"docs/schema/{model}.schema.json").read_text())
+
+
+def keys(model):
+    """The keys of each section, with what they mean and an example."""
+    schema = schema_of(model)
+    sections = {"": schema, **schema["definitions"]}
+
+    def of(properties):
+        found = [(key, one) for key, one in properties.items() if "description" in one]
+        return [{"key": key, "help": one["description"], "example": json.dumps(one["examples"][0])} for key, one in found]
+
+    return {name: of(section["properties"]) for name, section in sections.items()}
+
+
 def policies():
-    schema = json.loads((ROOT / "docs/schema/host.schema.json").read_text())
+    schema = schema_of("host")
     return schema["definitions"]["scheduler"]["properties"]["policy"]["enum"]
 
 

@@ -283,6 +283,7 @@ def use(checks, browser, args):
         checks.that(len(plots) >= 8 and all(plots), f"marks of the plots: {plots}")
         stop(checks, page)
         controls(checks, page)
+        keys(checks, page)
         mistakes(checks, page)
         side_by_side(checks, page)
         sweep(checks, page)
@@ -320,6 +321,21 @@ def controls(checks, page):
     added = page.ask("document.querySelector('[data-design=\"b\"] textarea').value")
     checks.that(added == 'model = "host"\n\n[scheduler]\npolicy = "single"\n', f"a policy that is not in the text: {added}")
     checks.that('rate = "1260 Mbit/s"' in text and 'policy = "round-robin"' in text, f"the controls do not write: {text}")
+
+
+def keys(checks, page):
+    """The key at the cursor is explained, and an empty line offers those that its section lacks."""
+    area, line = "document.querySelector('[data-design=\"a\"] textarea')", "document.querySelector('[data-design=\"a\"] .keys')"
+    to = lambda at: page.ask(f"{area}.focus(), {area}.setSelectionRange({at}, {at}), {area}.dispatchEvent(new Event('keyup'))")
+    write(page, "a", SMALL + "al")
+    to(SMALL.index("rate"))
+    checks.that(page.ask(f"{line}.textContent").startswith("rate: "), "the key at the cursor is not explained")
+    to(len(SMALL) + 2)
+    offered = page.ask(f"[...{line}.querySelectorAll('button')].map((one) => one.textContent)")
+    checks.that(offered and all(one.startswith("al") for one in offered), f"offered are {offered}")
+    page.ask(f"{line}.querySelector('button').click()")
+    checks.that(page.ask(f"{area}.value").startswith(SMALL + offered[0] + " = "), "what is offered is not written")
+    write(page, "a", SMALL)
 
 
 def mistakes(checks, page):

@@ -1,6 +1,6 @@
 // What all parts of the page use. The parts are one script: scripts/playground.py puts them together in the order of
-// this list: base, runner, text, design, sweep, film, playground.
-const { scenarios, policies, version, wasm, glue, worker } = window.FOREBAY;
+// this list: base, runner, text, keys, design, sweep, film, playground.
+const { scenarios, keys, policies, version, wasm, glue, worker } = window.FOREBAY;
 const $ = (selector, root = document) => root.querySelector(selector);
 function make(name, attributes = {}, ...children) {
   const one = document.createElement(name);

@@ -17,6 +17,8 @@ class Design {
     this.pick.append(make("option", { value: "", hidden: true }, "changed"));
     this.pick.addEventListener("change", () => this.set(scenarios.find((one) => one.name === this.pick.value).text, true));
     this.area.addEventListener("input", () => this.changed());
+    const tell = () => tellKeys($(".keys", this.root), this.area, (at, line) => this.line(at, line));
+    for (const event of ["input", "keyup", "click", "focus"]) this.area.addEventListener(event, tell);
     this.area.addEventListener("scroll", () => (this.gutter.scrollTop = this.area.scrollTop));
     $(".toml", this.root).title = `Download design ${upper} as a file for forebay simulate`;
     $(".toml", this.root).addEventListener("click", () => save(`${this.file}.toml`, "application/toml", this.text));
@@ -34,6 +36,17 @@ class Design {
     this.area.value = text;
     this.area.scrollTop = 0;
     this.changed();
+  }
+  /** Puts a line in the place of another one, and the cursor at its end. */
+  line(at, line) {
+    const lines = this.text.split("\n");
+    lines[at] = line;
+    this.area.value = lines.join("\n");
+    const end = lines.slice(0, at + 1).join("\n").length;
+    this.area.focus();
+    this.area.setSelectionRange(end, end);
+    this.changed();
+    this.area.dispatchEvent(new Event("keyup"));
   }
   /** Says what the text has become; a control that has changed it keeps its place. */
   changed(keep = false) {
