@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether the playground says what the command says.
 
-    tests/browser/playground.py FOREBAY [--engine chromium|node] [--drawn N] [--full] [--pictures DIR]
+    tests/browser/playground.py FOREBAY [--engine chromium|node] [--drawn N] [--full] [--pictures DIR] [--speed]
 
 The studies' scenarios and drawn ones are run by `forebay simulate --json` and by the module in the page (or in Node.js):
 the documents must be equal to the byte. Files that the command's tests refuse, and lines of the studies' scenarios made
@@ -59,11 +59,11 @@ class Command:
     def __init__(self, forebay, folder):
         self.forebay, self.folder = forebay, folder
 
-    def run(self, text, sets=(), command="simulate"):
+    def run(self, text, sets=(), command="simulate", timing=False):
         (self.folder / "s.toml").write_text(text)
         options = [part for one in sets for part in ("--set", one)]
         return subprocess.run(
-            [self.forebay, command, "s.toml", "--json", *options],
+            [self.forebay, command, "s.toml", "--json", *options, *(["--timing"] if timing else [])],
             cwd=self.folder, capture_output=True, text=True, timeout=300, env={**os.environ, "NO_COLOR": "1"},
         )  # fmt: skip
 
@@ -356,7 +356,7 @@ def side_by_side(checks, page):
     page.ask("document.getElementById('run').click()")
     finished(page)
     head = page.ask("[...document.querySelectorAll('.figures th')].map((one) => one.textContent)")
-    checks.that(head == ["figure", "A", "B", "B compared with A"], f"the table of two designs: {head}")
+    checks.that(head == ["figure", "A", "B", "B to A"], f"the table of two designs: {head}")
     same = page.ask("[...document.querySelectorAll('.figures tr')].find((row) => row.textContent.startsWith('packets'))?.lastChild.textContent")
     checks.that(same == "=", f"both designs do not see the same packets: {same}")
     page.ask("(() => { const film = document.querySelector('.film'); film.open = true; film.querySelectorAll('button')[1].click(); film.querySelectorAll('button')[1].click(); })()")
@@ -374,6 +374,32 @@ def sweep(checks, page):
     plots = page.ask("document.querySelectorAll('#curves figure.plot').length")
     said = page.ask("document.getElementById('status').textContent")
     checks.that(plots >= 3, f"a sweep draws {plots} plots: {said}")
+
+
+SPEED = [("policies/papers", ["traffic.packets=1000000"]), ("scaling/cores", ["traffic.packets=1000000"]),
+         ("network-processor/busy-waiting", ["duration=10 s"]), ("inline-card/video", ["duration=5 s"])]  # fmt: skip
+
+
+def speed(browser, command):
+    """Packets per second of the command and of the page, in turns: medians of three."""
+    with browser.page(1280, 900) as page:
+        page.open(PAGE)
+        page.until("document.documentElement.dataset.ready", "ready")
+        marks = "performance.getEntriesByType('paint').find((one) => one.name === 'first-contentful-paint').startTime"
+        page.settle()
+        print(f"first contentful paint after {page.ask(marks):.0f} ms, ready after {page.ask('window.forebayReady'):.0f} ms")
+        print(f"{'scenario':32} {'packets':>10} {'command/s':>12} {'page/s':>12} {'with plots':>12}")
+        for name, sets in SPEED:
+            text = (ROOT / f"studies/{name}.toml").read_text()
+            native, plain, plots = [], [], []
+            for _ in range(3):
+                told = json.loads(command.run(text, [*sets], timing=True).stdout)
+                native.append(told["timing"]["packets_per_s"])
+                for request, into in (({}, plain), ({"plots": True, "beginning": 2000}, plots)):
+                    asked = f"forebayRun({json.dumps(text)}, {json.dumps({'name': 's.toml', 'sets': sets, **request})})"
+                    packets, took = page.ask(f"{asked}.then((one) => [one.results.packets, one.took_ms])")
+                    into.append(1000 * packets / took)
+            print(f"{name:32} {packets:>10,}" + "".join(f" {sorted(rates)[1]:>12,.0f}" for rates in (native, plain, plots)))
 
 
 def looks(checks, page, args):
@@ -395,6 +421,7 @@ def main():
     options.add_argument("--drawn", type=int, default=50)
     options.add_argument("--broken", type=int, default=150)
     options.add_argument("--pictures", type=pathlib.Path, help="folder for pictures of the page")
+    options.add_argument("--speed", action="store_true", help="only packets per second, beside the command's")
     options.add_argument("--full", action="store_true", help="the studies' scenarios in full length")
     args = options.parse_args()
     if args.pictures:
@@ -414,6 +441,9 @@ def main():
                 refuse(checks, engine, command, args)
         else:
             with Chromium(find(), seconds=180 if args.full else 60) as browser, browser.page() as page:
+                if args.speed:
+                    speed(browser, command)
+                    return 0
                 page.open(PAGE)
                 page.until("document.documentElement.dataset.ready", "ready")
                 equal(checks, InChromium(page), command, args)

@@ -58,7 +58,8 @@ async function run() {
   const faults = answers.filter((one) => one.fault);
   $("#progress").value = faults.length ? 0 : 1;
   if (faults.length) {
-    status(faults[0].fault.message);
+    const at = answers.indexOf(faults[0]);
+    status(`${list.length > 1 ? `Design ${"AB"[at]}: ` : ""}${faults[0].fault.message}`);
     return;
   }
   const words = answers.map((one, at) => {
@@ -99,17 +100,25 @@ function results(list, all) {
 /** Names in the order in which they come, of both. */
 const names = (all) => [...new Set(all.flatMap((one) => one.figures.map((figure) => figure.name)))];
 const figure = (one, name) => one.figures.find((figure) => figure.name === name);
+/** How one figure differs from another: a per cent, or how many times as much if it is far more. */
+function change(a, b) {
+  if (a === b && a !== undefined) return "=";
+  const times = b / a;
+  if (!Number.isFinite(times)) return "–";
+  return times >= 10 ? `× ${times.toPrecision(3)}` : `${times > 1 ? "+" : ""}${(100 * (times - 1)).toFixed(1)} %`;
+}
 function table(all) {
-  const head = ["figure", ...(all.length > 1 ? ["A", "B", "B compared with A"] : ["value"])];
+  const head = ["figure", ...(all.length > 1 ? ["A", "B", "B to A"] : ["value"])];
   const row = (name) => {
     const found = all.map((one) => figure(one, name));
     const cells = found.map((one) => make("td", one ? { title: String(one.value) } : {}, one?.text ?? "–"));
     if (all.length > 1) {
       const [a, b] = found.map((one) => one?.value);
-      const more = 100 * (b / a - 1);
-      cells.push(make("td", {}, a === b && a !== undefined ? "=" : Number.isFinite(more) ? `${more > 0 ? "+" : ""}${more.toFixed(1)} %` : "–"));
+      cells.push(make("td", {}, change(a, b)));
     }
-    return make("tr", {}, make("td", {}, name), ...cells);
+    // Long names are broken behind their parts.
+    const parts = name.split(/(?<=[._])/).flatMap((part, at) => (at ? [make("wbr"), part] : [part]));
+    return make("tr", {}, make("td", {}, ...parts), ...cells);
   };
   const caption = make("caption", {}, "All figures; the same seed draws the same packets in both designs");
   if (all.length < 2) caption.textContent = "All figures";
@@ -151,4 +160,5 @@ $("#made").textContent = `forebay ${version}. Download a design as TOML, and for
 if (!(await fromAddress())) designs.a.set(scenarios[0].text);
 // For tests: a text run as the page runs it.
 window.forebayRun = (text, request) => runners.a.run(text, request);
+window.forebayReady = performance.now();
 document.documentElement.dataset.ready = "yes";
