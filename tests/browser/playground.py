@@ -309,6 +309,11 @@ def stop(checks, page):
     write(page, "a", SMALL)
     page.ask("document.getElementById('run').click()")
     checks.that("packets/s" in finished(page), "no run after a stop")
+    # A worker that throws, as one does whose memory has ended: it is said, and the next run has a new one.
+    ended = page.ask("forebayRun(undefined, {})")
+    checks.that("has ended early" in ended.get("fault", {}).get("message", ""), f"a worker that ended: {ended}")
+    page.ask("document.getElementById('run').click()")
+    checks.that("packets/s" in finished(page), "no run after a worker has ended")
 
 
 def controls(checks, page):

@@ -51,17 +51,18 @@ async function sweep() {
       status(`${done} of ${jobs.length} runs`);
     }
   }));
-  busy(false);
   if (fault) {
     const first = fault.fault.findings[0] ?? fault.fault;
-    return status(`Design ${fault.design.letter.toUpperCase()} with ${pathOf(one)} = ${fault.x}: ${first.message}. ${first.help}`);
+    status(`Design ${fault.design.letter.toUpperCase()} with ${pathOf(one)} = ${fault.x}: ${first.message}. ${first.help}`);
+  } else if (stopped) {
+    status("stopped");
+  } else {
+    const box = $("#curves");
+    box.innerHTML = (await checker.plots(curves(one, xs, answers))).join("");
+    window.forebayPlots(box);
+    status(`${jobs.length} runs`);
   }
-  if (stopped) return status("stopped");
-  const figures = curves(one, xs, answers);
-  const box = $("#curves");
-  box.innerHTML = (await checker.plots(figures)).join("");
-  window.forebayPlots(box);
-  status(`${jobs.length} runs`);
+  busy(false);
 }
 /** Whether a linear axis would show the largest values only; the reports draw the line there too. */
 function farApart(series) {
