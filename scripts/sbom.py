@@ -106,4 +106,4 @@ def document(data, gateway_alone):
 
 
 if __name__ == "__main__":
-    print(json.dumps(document(metadata(), "--no-default-features" in sys.argv[1:]), indent=1))
+    print(json.dumps(document(metadata(sys.argv[1:]), "--no-default-features" in sys.argv[1:]), indent=1))

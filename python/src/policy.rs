@@ -16,6 +16,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::errors;
 use crate::watch::{Shared, look};
 
 /// A number that a thread fills and Python reads.

@@ -188,3 +188,14 @@ def test_a_policy_may_run_a_simulation(host: fb.Scenario) -> None:
                 assert host.simulate(policy=Always("cpu"))["cpu.packets"] == 3000
 
     assert figures(host.simulate(policy=Planning())) == figures(host.simulate())
+
+
+def test_a_policy_has_no_effect_on_cores_and_is_refused() -> None:
+    text = (
+        'model = "host"\n[traffic]\nsource = "fixed"\nvalue = 400\nrate = "1 Gbit/s"\npackets = 100\n'
+        '[cores]\n[[processor]]\nkind = "cpu"\nblock = "1 ns"\n'
+    )
+    cores = fb.Scenario(text)
+    assert cores.simulate().figures["cores"]["take"]["load"] == 0
+    with pytest.raises(fb.PolicyError, match="no effect with"):
+        cores.simulate(policy=Greedy())

@@ -7,6 +7,7 @@
 extern crate forebay_terminal;
 
 mod check;
+mod columns;
 mod control_client;
 mod gateway;
 mod guard;

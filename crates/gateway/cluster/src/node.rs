@@ -338,7 +338,9 @@ impl Node {
                 if self.etcd.keep(lease)? {
                     self.kept = now;
                 } else {
-                    tracing::warn!("this gateway's lease has ended; others may have taken over its shares: look at the way to etcd and its load");
+                    tracing::warn!(
+                        "this gateway's lease has ended; others may have taken over its shares: look at the way to etcd and its load"
+                    );
                     self.lease = None;
                     self.register(now)?;
                 }

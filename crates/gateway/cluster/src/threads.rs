@@ -424,7 +424,9 @@ fn join(node: &mut Node, lease: Duration, unix_time: fn() -> Duration) -> Result
                 return Ok(());
             }
             Err(trouble) => {
-                tracing::warn!("cannot join the cluster yet, nothing is served; look at `endpoints` of [cluster] and at etcd (etcdctl endpoint status): {trouble}");
+                tracing::warn!(
+                    "cannot join the cluster yet, nothing is served; look at `endpoints` of [cluster] and at etcd (etcdctl endpoint status): {trouble}"
+                );
                 return Ok(());
             }
         }
@@ -483,7 +485,9 @@ fn run(node: &Mutex<Node>, state: &Shared, poked: &mpsc::Receiver<()>, unix_time
             Some(trouble) => {
                 let is_said = said.as_ref().is_some_and(|(_, at)| now.saturating_sub(*at) < SAY_AGAIN);
                 if !is_said {
-                    tracing::warn!("{trouble}; traffic goes on until what is reserved ends, so look at etcd (etcdctl endpoint status)");
+                    tracing::warn!(
+                        "{trouble}; traffic goes on until what is reserved ends, so look at etcd (etcdctl endpoint status)"
+                    );
                     said = Some((trouble.clone(), now));
                 }
             }

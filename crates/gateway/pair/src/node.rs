@@ -544,7 +544,9 @@ impl Shared {
         drop(state);
         self.memory.write_again();
         if asks && self.memory.take_acceptance() {
-            tracing::warn!("an operator has accepted the records as they are; give the SAs new keys if records were lost (docs/runbooks.md)");
+            tracing::warn!(
+                "an operator has accepted the records as they are; give the SAs new keys if records were lost (docs/runbooks.md)"
+            );
             lock(&self.state).lacks = true;
         }
         if let Some(due) = due {
@@ -586,10 +588,18 @@ impl Shared {
                 state.merged = false;
                 state.take_overs += 1;
                 state.last = Some(((self.unix_time)(), why));
-                tracing::warn!(term = state.election.term(), reason = why, "this gateway takes over; find out why the other one was silent (its log, the links of [pair])");
+                tracing::warn!(
+                    term = state.election.term(),
+                    reason = why,
+                    "this gateway takes over; find out why the other one was silent (its log, the links of [pair])"
+                );
             }
             Some(Step::StandDown(why)) => {
-                tracing::warn!(term = state.election.term(), reason = why, "this gateway stands down; `forebay status` of both says which serves");
+                tracing::warn!(
+                    term = state.election.term(),
+                    reason = why,
+                    "this gateway stands down; `forebay status` of both says which serves"
+                );
             }
         }
         // What the peer has done since is not here.

@@ -221,7 +221,9 @@ impl Noting for Ticket {
             return;
         }
         if waited.timed_out() {
-            tracing::warn!("the peer does not acknowledge records; this gateway goes on alone: look at the peer's log and disk");
+            tracing::warn!(
+                "the peer does not acknowledge records; this gateway goes on alone: look at the peer's log and disk"
+            );
             state.send = None;
             changed.notify_all();
         }

@@ -265,13 +265,25 @@ impl Recorder for Keeper {
             EventKind::IvEnd => {
                 tracing::error!(sa, "reserved IVs exhausted; the SA sends nothing until more are reserved")
             }
-            EventKind::Soft => tracing::warn!(sa, "SA soft lifetime expired; rekey required: `forebay tunnel roll`, unless an IKE daemon does it"),
-            EventKind::Hard => tracing::error!(sa, "SA hard lifetime expired; traffic stops until it has new keys (`forebay tunnel roll`, or the IKE daemon)"),
+            EventKind::Soft => tracing::warn!(
+                sa,
+                "SA soft lifetime expired; rekey required: `forebay tunnel roll`, unless an IKE daemon does it"
+            ),
+            EventKind::Hard => tracing::error!(
+                sa,
+                "SA hard lifetime expired; traffic stops until it has new keys (`forebay tunnel roll`, or the IKE daemon)"
+            ),
             EventKind::SequenceLow => {
-                tracing::warn!(sa, "one eighth of the SA's sequence numbers is left; rekey required: `forebay tunnel roll`, unless an IKE daemon does it")
+                tracing::warn!(
+                    sa,
+                    "one eighth of the SA's sequence numbers is left; rekey required: `forebay tunnel roll`, unless an IKE daemon does it"
+                )
             }
             EventKind::SequenceEnd => {
-                tracing::error!(sa, "SA sequence numbers exhausted; the SA sends nothing until it has new keys (`forebay tunnel roll`, or the IKE daemon)")
+                tracing::error!(
+                    sa,
+                    "SA sequence numbers exhausted; the SA sends nothing until it has new keys (`forebay tunnel roll`, or the IKE daemon)"
+                )
             }
             _ => {}
         }

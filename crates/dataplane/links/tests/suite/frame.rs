@@ -191,7 +191,10 @@ fn packets_behind_llc_and_snap_are_found_and_rebuilt() {
         );
         let mut longest = vec![0x60; 1492];
         reframe(&at, prefix, &longest, &mut out).unwrap();
-        assert_eq!((&out[field..field + 2], &out[field + 8..field + 10]), (&[5, 0xdc][..], &[0x86, 0xdd][..]));
+        assert_eq!(
+            (&out[field..field + 2], &out[field + 8..field + 10]),
+            (&[5, 0xdc][..], &[0x86, 0xdd][..])
+        );
         assert_eq!(&out[prefix.len()..], longest);
         // One byte more has only the other form.
         longest.push(0x60);
