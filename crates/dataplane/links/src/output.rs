@@ -2,7 +2,8 @@
 //! command reads.
 //!
 //! An [`Output`] is a temporary file beside the file that it becomes, or the file itself where that is a device or a
-//! pipe. [`keep_apart`] compares outputs with inputs before anything is read or written.
+//! pipe. A complete one is on the disk before it has its name, so that a machine that stops leaves the earlier file or the
+//! new one. [`stream`] is for files that are read while they grow. [`keep_apart`] compares outputs with inputs before anything is read or written.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -66,13 +67,17 @@ impl Output {
         Ok(Output(Target::Renamed { file, output }))
     }
 
-    /// Gives a complete output its name.
+    /// Gives a complete output its name, once its bytes are on the disk.
     ///
     /// # Errors
     /// What the system says.
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
-            Target::Renamed { file, output } => file.persist(output).map(drop).map_err(|error| error.error),
+            Target::Renamed { file, output } => {
+                file.as_file().sync_all()?;
+                persist(file, &output)?;
+                sync_directory(directory_of(&output))
+            }
             Target::Direct(mut file) => file.flush(),
         }
     }
@@ -91,6 +96,38 @@ impl Write for Output {
             Target::Renamed { file, .. } => file.flush(),
             Target::Direct(file) => file.flush(),
         }
+    }
+}
+
+fn persist(file: NamedTempFile, output: &Path) -> io::Result<File> {
+    file.persist(output).map_err(|error| error.error)
+}
+
+/// Has the disk know of a name. Where a folder cannot be opened for reading, or its file system does not sync folders, the
+/// name is there all the same.
+#[cfg(unix)]
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    let Ok(directory) = File::open(directory) else { return Ok(()) };
+    match directory.sync_all() {
+        Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_directory(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Opens a file that others read while it grows: it has its name at once. What had the name before is replaced, not cut
+/// off, so that its other names and its readers keep it.
+///
+/// # Errors
+/// As of [`Output::create`].
+pub fn stream(path: &Path) -> io::Result<File> {
+    match Output::create(path)?.0 {
+        Target::Renamed { file, output } => persist(file, &output),
+        Target::Direct(file) => Ok(file),
     }
 }
 
@@ -251,6 +288,20 @@ mod tests {
         assert!(keep_apart([at("in")], [at("out"), at("below/../out")]).unwrap_err().both_outputs);
         // A device has nothing to lose.
         assert_eq!(keep_apart(["/dev/null"], ["/dev/null", "/dev/null"]), Ok(()));
+    }
+
+    #[test]
+    fn a_stream_has_its_name_at_once_and_cuts_no_earlier_file_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("points"), folder.path().join("other"));
+        fs::write(&path, "old").unwrap();
+        fs::hard_link(&path, &other).unwrap();
+        let mut file = stream(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        file.write_all(b"new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -18,10 +18,10 @@ mod settings;
 mod simulated;
 mod words;
 
-use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use forebay_links::output;
 use miette::{IntoDiagnostic, WrapErr};
 
 use crate::Error;
@@ -70,7 +70,7 @@ pub fn keep(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     let json = serde_json::to_string_pretty(comparison).into_diagnostic()?;
     for (name, text) in [("report.html", page::render(comparison)), ("figures.json", json + "\n")] {
         let path = dir.join(name);
-        let written = fs::write(&path, text).into_diagnostic();
+        let written = output::write(&path, text).into_diagnostic();
         written.wrap_err_with(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())

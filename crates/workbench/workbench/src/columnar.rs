@@ -1,10 +1,10 @@
 //! Tables as Apache Parquet, which spreadsheets of this century and every data frame read: plain columns, no
 //! compression.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use forebay_links::output::Output;
 use forebay_sim::{Columns, Scenario};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
@@ -44,7 +44,7 @@ enum Kind {
 
 /// A file that is being written, a group of rows at a time.
 struct Table {
-    file: SerializedFileWriter<File>,
+    file: SerializedFileWriter<Output>,
 }
 
 impl Table {
@@ -63,7 +63,7 @@ impl Table {
         let fields = fields.iter().map(column).collect::<Result<Vec<_>, _>>()?;
         let schema = Type::group_type_builder(name).with_fields(fields).build()?;
         let properties = Arc::new(WriterProperties::builder().build());
-        let file = SerializedFileWriter::new(File::create(path)?, Arc::new(schema), properties)?;
+        let file = SerializedFileWriter::new(Output::create(path)?, Arc::new(schema), properties)?;
         Ok(Table { file })
     }
 
@@ -94,7 +94,7 @@ impl Table {
     }
 
     fn finish(self) -> Result<(), ParquetError> {
-        self.file.close().map(drop)
+        Ok(self.file.into_inner()?.finish()?)
     }
 }
 
@@ -186,6 +186,8 @@ pub fn write_packets(path: &Path, scenario: &Scenario, columns: &Columns) -> Res
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     use super::*;

@@ -1,11 +1,11 @@
 //! Keys for Wireshark, written where the file wants them.
 
-use std::fs::OpenOptions;
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use forebay_links::output::Output;
 use zeroize::Zeroizing;
 
 /// Where keys that come and go are written, for the thread that has them.
@@ -46,16 +46,22 @@ impl KeyExport {
     }
 }
 
-/// Puts a file in the place of what is at `path`, for its owner's eyes only from its first byte on.
+/// Puts a file in the place of what is at `path`, for its owner's eyes only from its first byte on. A link is replaced, and
+/// the file that it names is left alone.
 ///
 /// # Errors
-/// What the system says.
+/// What the system says; of a device, a pipe or a folder, which are not replaced.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
-    let aside = path.with_extension("tmp");
-    let _ = std::fs::remove_file(&aside);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
-    file.write_all(text.as_bytes())?;
-    std::fs::rename(&aside, path)
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => fs::remove_file(path)?,
+        Ok(found) if !found.is_file() => {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        }
+        _ => {}
+    }
+    let mut output = Output::create_with_mode(path, 0o600)?;
+    output.write_all(text.as_bytes())?;
+    output.finish()
 }
 
 #[cfg(test)]
@@ -84,5 +90,22 @@ mod tests {
         export.keys_changed();
         refresh("three");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn other_files_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        // Of this name was the temporary file once.
+        std::fs::write(at("esp_sa.tmp"), "another's").unwrap();
+        std::fs::write(at("linked"), "another's").unwrap();
+        std::os::unix::fs::symlink(at("linked"), at("esp_sa")).unwrap();
+        write(&at("esp_sa"), "keys").unwrap();
+        for (name, text) in [("esp_sa.tmp", "another's"), ("linked", "another's"), ("esp_sa", "keys")] {
+            assert_eq!(std::fs::read_to_string(at(name)).unwrap(), text, "{name}");
+        }
+        assert!(at("esp_sa").symlink_metadata().unwrap().is_file());
+        assert!(write(folder.path(), "keys").is_err() && write(Path::new("/dev/null"), "keys").is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use forebay_links::output;
 use forebay_page::document::{Block, Frame, Table, page};
 use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
@@ -19,7 +20,7 @@ pub fn keep(dir: &Path, document: &Document) -> Result<(), Error> {
     let json = serde_json::to_string_pretty(document).into_diagnostic()?;
     for (name, text) in [("report.html", render(document)), ("figures.json", json + "\n")] {
         let path = dir.join(name);
-        let written = std::fs::write(&path, text).into_diagnostic();
+        let written = output::write(&path, text).into_diagnostic();
         written.wrap_err_with(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use forebay_crypto::{SessionId, Suite};
 use forebay_engine::RUNNING_CORE;
+use forebay_links::output;
 use forebay_loadgen::latency::Arrivals;
 use forebay_loadgen::rig::{Rig, WINDOW_TIMEOUT};
 use forebay_scheduler::{Cost, Kind};
@@ -122,8 +123,8 @@ impl Learnt {
             let (s, ps) = (due.0 / 1_000_000_000_000, due.0 % 1_000_000_000_000);
             let _ = writeln!(csv, "{},{s}.{ps:012},{sa}", sealed(plain, suite));
         }
-        std::fs::write(folder.join("packets.csv"), csv)?;
-        std::fs::write(folder.join("scenario.toml"), self.scenario(window))
+        output::write(folder.join("packets.csv"), csv)?;
+        output::write(folder.join("scenario.toml"), self.scenario(window))
     }
 
     fn scenario(&self, window: usize) -> String {

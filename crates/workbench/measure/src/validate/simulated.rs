@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use forebay_crypto_card::CardConfig;
+use forebay_links::output;
 use forebay_sim::{Columns, Options, Scenario};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, WrapErr, miette};
@@ -67,8 +68,8 @@ fn write(settings: &Settings, dir: &Path, packets: &[Plain], engine: &Emulated) 
         let (s, ps) = (plain.at.0 / 1_000_000_000_000, plain.at.0 % 1_000_000_000_000);
         let _ = writeln!(csv, "{sealed},{s}.{ps:012},{}", plain.sa);
     }
-    fs::write(dir.join("packets.csv"), csv)?;
-    fs::write(dir.join("scenario.toml"), scenario(settings, engine))
+    output::write(dir.join("packets.csv"), csv)?;
+    output::write(dir.join("scenario.toml"), scenario(settings, engine))
 }
 
 fn scenario(settings: &Settings, engine: &Emulated) -> String {

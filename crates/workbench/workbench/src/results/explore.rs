@@ -55,7 +55,7 @@ pub fn keep(
         super::begin(dir, request.config)?;
         request.write_manifest(dir, made)?;
         write_json(&dir.join("figures.json"), &figures.document(setup))?;
-        fs::copy(request.config, dir.join("config.toml"))?;
+        output::write(dir.join("config.toml"), fs::read(request.config)?)?;
         output::write(dir.join("stacks.txt"), figures.folded())?;
         if !output.is_empty() {
             output::write(dir.join("output.bin"), output)?;
@@ -106,9 +106,9 @@ impl<'a> SweepFolder<'a> {
         let create = || -> io::Result<SweepFolder<'a>> {
             super::begin(dir, request.config)?;
             request.write_manifest(dir, made)?;
-            fs::copy(request.config, dir.join("config.toml"))?;
-            let points = BufWriter::new(File::create(dir.join("points.jsonl"))?);
-            let mut figures = BufWriter::new(File::create(dir.join("figures.csv"))?);
+            output::write(dir.join("config.toml"), fs::read(request.config)?)?;
+            let points = BufWriter::new(output::stream(&dir.join("points.jsonl"))?);
+            let mut figures = BufWriter::new(output::stream(&dir.join("figures.csv"))?);
             keys.iter().try_for_each(|key| write!(figures, "{},", field(key)))?;
             writeln!(figures, "figure,value")?;
             Ok(SweepFolder { dir: dir.to_owned(), request, points, figures, columns: Runs::new(keys) })

@@ -1,10 +1,9 @@
 //! The folder of a run of the host model.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use forebay_links::output;
+use forebay_links::output::{self, Output};
 use forebay_page::Made;
 use forebay_page::document::Block;
 use forebay_sim::{Columns, Document, Outcome, Scenario, Source};
@@ -72,9 +71,9 @@ pub fn keep(
         let done = Done { runs: 1, of: 1, complete: outcome.cut.is_none() };
         request.write_manifest(dir, Some(outcome.seed), made, done)?;
         if let Some(timeline) = outcome.timeline.as_ref().filter(|_| kept.timeline) {
-            let mut out = BufWriter::new(File::create(dir.join("timeline.json"))?);
+            let mut out = BufWriter::new(Output::create(&dir.join("timeline.json"))?);
             timeline.write(&mut out)?;
-            out.flush()?;
+            finish(out)?;
         }
         match (kept.packets, &outcome.columns) {
             (Some(Packets::Parquet), Some(columns)) => {
@@ -89,7 +88,7 @@ pub fn keep(
 
 /// Every packet of a run; of a lost one processor and later times are empty.
 fn packets_csv(path: &Path, scenario: &Scenario, columns: &Columns) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
+    let mut out = BufWriter::new(Output::create(path)?);
     writeln!(out, "packet,bytes,sa,arrived_ps,chosen_ps,completed_ps,processor")?;
     let Columns { bytes, sa, arrived, chosen, completed, processor } = columns;
     for at in 0..bytes.len() {
@@ -99,5 +98,9 @@ fn packets_csv(path: &Path, scenario: &Scenario, columns: &Columns) -> io::Resul
             None => writeln!(out, ",,")?,
         }
     }
-    out.flush()
+    finish(out)
+}
+
+fn finish(out: BufWriter<Output>) -> io::Result<()> {
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
 }

@@ -45,9 +45,9 @@ impl<'a> SweepFolder<'a> {
             super::begin(dir, request.scenario)?;
             let done = Done { runs: 0, of: sweep.runs(), complete: false };
             request.write_manifest(dir, None, made, done)?;
-            fs::copy(request.scenario, dir.join("scenario.toml"))?;
-            let points = BufWriter::new(File::create(dir.join("points.jsonl"))?);
-            let mut runs = BufWriter::new(File::create(dir.join("figures.csv"))?);
+            output::write(dir.join("scenario.toml"), fs::read(request.scenario)?)?;
+            let points = BufWriter::new(output::stream(&dir.join("points.jsonl"))?);
+            let mut runs = BufWriter::new(output::stream(&dir.join("figures.csv"))?);
             sweep.keys.iter().try_for_each(|key| write!(runs, "{},", field(key)))?;
             writeln!(runs, "seed,figure,value")?;
             let (dir, columns) = (dir.to_owned(), Runs::new(&sweep.keys));
