@@ -195,7 +195,7 @@ def test_a_policy_has_no_effect_on_cores_and_is_refused() -> None:
         'model = "host"\n[traffic]\nsource = "fixed"\nvalue = 400\nrate = "1 Gbit/s"\npackets = 100\n'
         '[cores]\n[[processor]]\nkind = "cpu"\nblock = "1 ns"\n'
     )
-    cores = fb.Scenario(text)
+    cores = fb.Scenario.parse(text)
     assert cores.simulate().figures["cores"]["take"]["load"] == 0
     with pytest.raises(fb.PolicyError, match="no effect with"):
         cores.simulate(policy=Greedy())
