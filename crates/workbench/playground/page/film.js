@@ -76,11 +76,11 @@ function film(one, title) {
       if (carries) {
         const share = (now - carries.from_s) / (carries.until_s - carries.from_s);
         context.fillStyle = colours[carries.processor];
-        context.fillRect(begin + (width - begin - 16) * (carries.what === "fetch" ? share : 1 - share), y + 4, 14, row - 30);
+        context.fillRect(begin + (width - begin - 16) * (carries.what === "fetch" ? share : 1 - share), y + row - 29, 16, 6);
       }
       context.fillStyle = text;
       const what = carries ? `${carries.what === "fetch" ? "to" : "back from"} ${processors[carries.processor]}` : "idle";
-      context.fillText(`bus${buses.length > 1 ? ` ${bus}` : ""}: ${what}`, begin + 6, y + 12, width - begin - 12);
+      context.fillText(`bus${buses.length > 1 ? ` ${bus}` : ""}: ${what}`, begin + 6, y + 9, width - begin - 12);
     });
     const chosen = beginning.findLast((packet) => packet.processor !== null && packet.chosen_s <= now);
     words.textContent = `${us(now)}: ${done} done, ${waiting.length} in the input` + (chosen ? `; last placed: ${chosen.bytes} B on ${processors[chosen.processor]}, after ${us(chosen.chosen_s - chosen.arrived_s)} in the input, done ${us(chosen.completed_s - chosen.chosen_s)} later.` : ".");
