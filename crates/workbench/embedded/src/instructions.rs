@@ -81,13 +81,13 @@ pub struct Instructions {
 
 impl Instructions {
     /// The longest path that has to fit into one cycle, and whose it is: an instruction that takes more cycles than it has
-    /// steps may take as many for each.
+    /// steps may take as many for each; one that takes fewer goes several steps in a cycle.
     pub fn longest_path(&self) -> Option<(&str, f64)> {
         let each = self.custom.definitions().iter().zip(&self.datapaths);
         let path = each.filter_map(|(one, datapath)| {
             let Datapath { module, steps } = (*datapath)?;
-            let cycles = (one.latency / steps).max(1);
-            Some((one.name.as_str(), module.ns / f64::from(cycles)))
+            let (cycles, passes) = ((one.latency / steps).max(1), steps.div_ceil(one.latency.max(1)));
+            Some((one.name.as_str(), module.ns * f64::from(passes) / f64::from(cycles)))
         });
         path.max_by(|a, b| a.1.total_cmp(&b.1))
     }

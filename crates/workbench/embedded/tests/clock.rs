@@ -82,4 +82,20 @@ fn an_instruction_whose_hardware_was_not_synthesized_is_an_error_with_what_there
         "{error}"
     );
     assert!(of("hardware = \"add64\"\ngates = 5").contains("take `gates` or `hardware` away"));
+    assert!(of("steps = 4").contains("`steps` has no effect without `hardware`"));
+}
+
+#[test]
+fn several_steps_in_a_cycle_take_the_time_of_all() {
+    let path = |lines: &str| {
+        let text = format!(
+            "[[instruction]]\nname = \"mine\"\nopcode = \"custom-0\"\nfunct3 = 0\nsemantics = \"rd = rs1\"\nhardware = \"add64\"\n{lines}"
+        );
+        Instructions::parse(&text, "mine.toml").expect("a good file").longest_path().expect("hardware").1
+    };
+    let once = path("");
+    assert_eq!(path("steps = 4\nlatency = 4\n"), once);
+    assert_eq!(path("steps = 4\n"), 4.0 * once);
+    assert_eq!(path("steps = 4\nlatency = 3\n"), 2.0 * once);
+    assert_eq!(path("latency = 2\n"), once / 2.0);
 }

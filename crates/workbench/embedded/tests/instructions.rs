@@ -137,6 +137,13 @@ fn mistakes_have_their_place_and_a_hint() {
         text.contains("mine.toml:8: `second` has the encoding of `first`") && text.contains("funct7"),
         "{text}"
     );
+    let text = errors(&(one("same", "0", "rd = rs1") + &one("same", "1", "rd = rs2")));
+    assert!(text.contains("mine.toml:8: there are two instructions `same` (rename one)"), "{text}");
+    let table = "[[table]]\nname = \"t\"\nvalues = [1]\n";
+    let text = errors(&(table.repeat(2) + &one("a", "0", "rd = t[0]")));
+    assert!(text.contains("mine.toml:5: there are two tables `t`"), "{text}");
+    let text = errors(&(table.to_owned() + "made = \"aes-sbox\"\n" + &one("a", "0", "rd = t[0]")));
+    assert!(text.contains("mine.toml:3: `values` has no effect beside `made`"), "{text}");
     let text = errors(&one("a", "0", "rd = sbx[1]"));
     assert!(text.contains("mine.toml:6") && text.contains("`sbx` is not known"), "{text}");
     let text = errors(&one("a", "0", "rd = word[0]"));

@@ -26,12 +26,14 @@ pub(super) fn instructions(tree: &Tree, findings: &RefCell<Findings>) -> Option<
     let top = Section::new(tree, "the file".to_owned(), start, &known(INSTRUCTION_PARTS, ""), findings);
     let registers = registers(&top, findings);
     let of_table = known(INSTRUCTION_PARTS, "table");
-    let made: Vec<language::Table> = tables(&top, "table")
-        .into_iter()
-        .filter_map(|(tree, place)| {
-            table(&Section::new(tree, "[[table]]".to_owned(), place, &of_table, findings))
-        })
-        .collect();
+    let mut made: Vec<language::Table> = Vec::new();
+    for (tree, place) in tables(&top, "table") {
+        let section = Section::new(tree, "[[table]]".to_owned(), place, &of_table, findings);
+        if let Some(table) = table(&section) {
+            refuse_second(&section, "tables", &table.name, made.iter().map(|one| &one.name));
+            made.push(table);
+        }
+    }
     let (mut definitions, mut places) = (Vec::new(), Vec::new());
     let (mut costs, mut datapaths) = (Vec::<Cost>::new(), Vec::<Option<Datapath>>::new());
     for (tree, place) in tables(&top, "instruction") {
@@ -43,6 +45,8 @@ pub(super) fn instructions(tree: &Tree, findings: &RefCell<Findings>) -> Option<
             findings,
         );
         if let Some((definition, gates, datapath)) = instruction(&section, &registers, &made) {
+            let names = definitions.iter().map(|one: &Definition| &one.name);
+            refuse_second(&section, "instructions", &definition.name, names);
             let is_first =
                 |path: &Datapath| !datapaths.iter().flatten().any(|one| one.module.name == path.module.name);
             costs.push(match datapath.filter(is_first) {
@@ -97,15 +101,25 @@ fn registers(top: &Section<'_>, findings: &RefCell<Findings>) -> Vec<Register> {
         let first = found.iter().map(|one| one.count).sum();
         let bits = section.whole("bits", Unit::None, 1, 64).unwrap_or(32) as u32;
         let count = section.whole("count", Unit::None, 1, REGISTERS_MAX as u64).unwrap_or(1) as usize;
-        if found.iter().any(|one| one.name == name) {
-            section.conflict("name", format!("there are two registers `{name}`"), "rename one");
-        }
+        refuse_second(&section, "registers", &name, found.iter().map(|one| &one.name));
         if first + count > REGISTERS_MAX {
             section.conflict("count", "too many custom registers", format!("{REGISTERS_MAX} at most"));
         }
         found.push(Register { name, first, count, bits });
     }
     found
+}
+
+/// Reports a name that another one of the section has: what refers to it would mean either.
+fn refuse_second<'a>(
+    section: &Section<'_>,
+    what: &str,
+    name: &str,
+    mut others: impl Iterator<Item = &'a String>,
+) {
+    if others.any(|other| other == name) {
+        section.conflict("name", format!("there are two {what} `{name}`"), "rename one");
+    }
 }
 
 fn name(section: &Section<'_>) -> Option<String> {
@@ -118,6 +132,9 @@ fn name(section: &Section<'_>) -> Option<String> {
 fn table(section: &Section<'_>) -> Option<language::Table> {
     let name = name(section)?;
     if let Some(made) = section.word("made", &TABLES) {
+        if section.has("values") {
+            section.conflict("values", "`values` has no effect beside `made`", "take one of the two away");
+        }
         let values = match made {
             "aes-sbox" => SBOX.iter().map(|&one| one.into()).collect(),
             "aes-inverse-sbox" => INVERSE_SBOX.iter().map(|&one| one.into()).collect(),
@@ -199,6 +216,10 @@ fn instruction(
 fn datapath(section: &Section<'_>, name: &str) -> Option<Option<Datapath>> {
     let steps = section.whole("steps", Unit::None, 1, 10_000).unwrap_or(1) as u32;
     if !section.has("hardware") {
+        if section.has("steps") {
+            let help = "give `hardware`, or take `steps` away and give `latency`";
+            section.conflict("steps", "`steps` has no effect without `hardware`", help);
+        }
         return Some(None);
     }
     let wanted = section.text("hardware")?;
