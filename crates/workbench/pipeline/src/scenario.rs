@@ -168,7 +168,8 @@ fn read(
     resolved.insert("service".to_owned(), service.into());
     resolved.insert("packet_bytes".to_owned(), packet_bytes.into());
     let servers = servers::read(&top, &mut notes, &mut resolved);
-    let stages = stages::read(&top, &servers, service, packet_bytes, overflow, &mut resolved);
+    let has_sizes = packet_bytes > 0 || matches!(arrivals, Some(Arrivals::Trace(_)));
+    let stages = stages::read(&top, &servers, service, has_sizes, overflow, &mut resolved);
     if !findings.borrow().is_empty() {
         return None;
     }

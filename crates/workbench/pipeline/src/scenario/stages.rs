@@ -18,7 +18,7 @@ pub(super) fn read(
     top: &Section<'_>,
     servers: &[(Server, Place)],
     service: &'static str,
-    packet_bytes: u64,
+    has_sizes: bool,
     overflow: Overflow,
     resolved: &mut Map<String, Json>,
 ) -> Vec<Stage> {
@@ -41,7 +41,7 @@ pub(super) fn read(
             section.conflict("name", format!("there is a stage `{name}` already"), PASSED_ONCE);
         }
         let mut map = Map::from_iter([("name".to_owned(), name.as_str().into())]);
-        let stage = one(&section, name, servers, service, packet_bytes, overflow, &mut map);
+        let stage = one(&section, name, servers, service, has_sizes, overflow, &mut map);
         maps.push(map.into());
         stages.push(stage);
         sections.push(section);
@@ -70,13 +70,14 @@ fn one(
     name: String,
     servers: &[(Server, Place)],
     service: &'static str,
-    packet_bytes: u64,
+    has_sizes: bool,
     overflow: Overflow,
     map: &mut Map<String, Json>,
 ) -> Stage {
     let time = laws::read(section, service);
     if let Some(Law::Rate { overhead_bytes, .. }) = time
-        && packet_bytes + u64::from(overhead_bytes) == 0
+        && !has_sizes
+        && overhead_bytes == 0
     {
         let help = "give `packet_bytes` at the top of the file";
         section.conflict("rate", "packets without a size take no time at a rate", help);
