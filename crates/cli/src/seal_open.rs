@@ -132,6 +132,7 @@ fn build_engines(args: &SealOpenArgs, direction: Direction) -> miette::Result<Ve
     let seed = seed();
     let (sad, keys) = match direction {
         Direction::Seal => {
+            refuse_rate(&file, &args.sas)?;
             let (store, now_ns) = (open_state(args.state.as_deref())?, unix_ns()?);
             file.into_sad(seed, |keys| store.ranges(keys, now_ns, IVS_PER_SA))?
         }
@@ -152,6 +153,21 @@ fn build_engines(args: &SealOpenArgs, direction: Direction) -> miette::Result<Ve
         engines.push(engines[0].beside(cpu as u32, processors, settings, clock).into_diagnostic()?);
     }
     Ok(engines)
+}
+
+/// Refuses SAs that send by the clock, whether packets come or not: a capture has only the packets that come.
+fn refuse_rate(file: &sas::SasFile, path: &Path) -> miette::Result<()> {
+    let has_rate =
+        |entry: &&sas::SaEntry| entry.config.iptfs.as_ref().is_some_and(|iptfs| iptfs.rate.is_some());
+    match file.entries.iter().find(has_rate) {
+        None => Ok(()),
+        Some(entry) => Err(miette!(
+            help = "take `rate` away to aggregate by `max_delay`; the gateway sends at a rate",
+            "{}: SA `{}` has a `rate`, which a capture cannot have: packets leave at it although none comes in",
+            path.display(),
+            sas::mask::shown(&entry.config.name)
+        )),
+    }
 }
 
 fn settings(args: &SealOpenArgs, scheduling: Scheduling, seed: u64) -> Settings {
