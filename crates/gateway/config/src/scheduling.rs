@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use forebay_engine::{Order, PendingSpiLimits, Scheduling};
 use forebay_ipsec::DscpSet;
 use forebay_ipsec::reassembly::ReassemblyLimits;
+use forebay_sas::mask;
 use forebay_scenario::{Table, Value};
 use forebay_scheduler::{
     AlphaLoop, ClassConfig, DscpMap, Parameter, Policy, PolicyKind, Registered, Service, Windowing,
@@ -158,7 +159,7 @@ fn classes(top: &Table, defaults: ClassConfig, context: &Context<'_>) -> Option<
         return Some((vec![], vec!["all".to_owned()], DscpMap::one_class(0)));
     }
     let count = tables.len();
-    let (mut names, mut taken) = (Vec::new(), DscpSet(0));
+    let (mut names, mut owners, mut taken) = (Vec::new(), Vec::<String>::new(), DscpSet(0));
     let mut rest = None;
     let mut weighted = false;
     let mut sets = Vec::new();
@@ -169,6 +170,7 @@ fn classes(top: &Table, defaults: ClassConfig, context: &Context<'_>) -> Option<
             section.conflict("name", format!("{count} classes exceed the maximum"), "configure at most 256");
         }
         let name = section.text("name");
+        owners.push(name.clone().unwrap_or_default());
         if let Some(name) = name {
             super::unique("class", &name, &mut names, &section);
         }
@@ -178,11 +180,11 @@ fn classes(top: &Table, defaults: ClassConfig, context: &Context<'_>) -> Option<
                 if set.0 & taken.0 != 0 {
                     let point = (set.0 & taken.0).trailing_zeros();
                     let help = "remove it from one of the classes: a code point belongs to one class";
-                    section.conflict(
-                        "dscp",
-                        format!("code point {point} already belongs to another class"),
-                        help,
-                    );
+                    let has = |set: &Option<DscpSet>| set.is_some_and(|set| set.0 & 1 << point != 0);
+                    let owner = sets.iter().position(has).map_or("", |at| &owners[at]);
+                    let message =
+                        format!("code point {point} already belongs to class `{}`", mask::shown(owner));
+                    section.conflict("dscp", message, help);
                 }
                 taken.0 |= set.0;
             }

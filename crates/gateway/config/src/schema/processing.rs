@@ -211,12 +211,13 @@ pub const SCHEDULER: Part = once(
 pub const CLASS: Part = several(
     "class",
     &[
-        key("name", Text, Required, "name in status and metrics", "\"voice\""),
+        key("name", Text, Required, "name in the messages of `check`; each class has another", "\"voice\""),
         key(
             "dscp",
             Either("classes of traffic, as `classes` of an SA", CLASSES),
             Means("all code points of no other class"),
-            "code points of the class; each belongs to one class only",
+            "code points of the class's outbound packets; each belongs to one class only; inbound packets are of the first class, since \
+             their sender has scheduled them",
             "[\"ef\", \"cs5\"]",
         ),
         key(
