@@ -532,7 +532,6 @@ mod tests {
             local_ts: vec!["10.1.0.0/16".to_owned(), "2001:db8:aaaa:bbbb::/64".to_owned()],
             remote_ts: vec!["10.2.0.0/16".to_owned(), "2001:db8:cccc:dddd::/64".to_owned()],
             sas: vec!["office-to-branch-out".to_owned(), "office-to-branch-out-cpu1".to_owned()],
-            ..PolicyDoc::default()
         };
         let cost = |proposal: &str| forebay_gateway::control::CostDoc {
             proposal: proposal.to_owned(),

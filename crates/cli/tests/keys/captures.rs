@@ -140,7 +140,7 @@ fn packet(number: u16, marked: bool) -> Vec<u8> {
     let mut packet = vec![0x45, tos];
     packet.extend(length.to_be_bytes());
     packet.extend(number.to_be_bytes());
-    packet.extend([if number % 2 == 0 { 0x40 } else { 0 }, 0, 60 + (number % 5) as u8, 17, 0, 0]);
+    packet.extend([if number.is_multiple_of(2) { 0x40 } else { 0 }, 0, 60 + (number % 5) as u8, 17, 0, 0]);
     packet.extend([10, 1, 0, 1 + (number % 2) as u8, 10, 2, 0, 1]);
     let sum = packet.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum::<u32>();
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;

@@ -80,17 +80,17 @@ mod tests {
         export.set(Some(&path));
         refresh("one");
         refresh("it has not changed");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         export.keys_changed();
         refresh("two");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         export.set(None);
         export.keys_changed();
         refresh("three");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
@@ -98,12 +98,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         // Of this name was the temporary file once.
-        std::fs::write(at("esp_sa.tmp"), "another's").unwrap();
-        std::fs::write(at("linked"), "another's").unwrap();
+        fs::write(at("esp_sa.tmp"), "another's").unwrap();
+        fs::write(at("linked"), "another's").unwrap();
         std::os::unix::fs::symlink(at("linked"), at("esp_sa")).unwrap();
         write(&at("esp_sa"), "keys").unwrap();
         for (name, text) in [("esp_sa.tmp", "another's"), ("linked", "another's"), ("esp_sa", "keys")] {
-            assert_eq!(std::fs::read_to_string(at(name)).unwrap(), text, "{name}");
+            assert_eq!(fs::read_to_string(at(name)).unwrap(), text, "{name}");
         }
         assert!(at("esp_sa").symlink_metadata().unwrap().is_file());
         assert!(write(folder.path(), "keys").is_err() && write(Path::new("/dev/null"), "keys").is_err());
