@@ -373,9 +373,10 @@ def log_lines(*_):
 def audit_lines(*_):
     """How many of 400 packets of an unknown SPI leave a record in the log."""
     text = """
-import socket
+import socket, time
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for n in range(400):
+    time.sleep(0.002)
     out.sendto((0x9999).to_bytes(4, "big") + (n + 1).to_bytes(4, "big") + bytes(60), ("192.0.2.1", 4500))
 """
     subprocess.run(program("gw-b", text), check=True)
