@@ -12,8 +12,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 tests=$here/../tests/gateway
 forebay=$(realpath "$1") extent=$2
 shift 2
-[ $# -gt 0 ] || set -- two_sites tunnel_new icmp families restart roll_over replay pair cluster guard privileges keys links hostile queues per_cpu per_cpu_acquire taps beside_ike xdp \
-    many_sas soak
+# The longest first.
+[ $# -gt 0 ] || set -- keys guard two_sites tunnel_new icmp families restart roll_over replay pair cluster privileges links \
+    hostile queues per_cpu per_cpu_acquire taps beside_ike xdp many_sas soak
 if [ $# -gt 1 ]; then
     logs=$(mktemp -d)
     trap 'rm -rf "$logs"' EXIT
