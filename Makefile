@@ -204,6 +204,7 @@ check: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) fmt --manifest-path examples/extension/Cargo.toml --check
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
+	PLAYGROUND=skip scripts/playground.sh check
 	scripts/docs.py
 	scripts/study_reference.py --check
 	scripts/site.sh

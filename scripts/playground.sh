@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Builds the playground, the simulator as one HTML file, into target/playground/index.html.
 #
+#   scripts/playground.sh          the file
+#   scripts/playground.sh check    whether its crate and those behind it compile for a browser (seconds)
+#
 # It needs Rust's library for WebAssembly, which rustup fetches, and wasm-bindgen, which cargo builds into target/tools once
 # (some minutes), in the version that the module is built with. Where they cannot be had, this fails and says how to get
 # them; PLAYGROUND=skip, for machines without a registry, says so and goes on.
@@ -24,6 +27,10 @@ if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$triple" ]; then
     command -v rustup >/dev/null || give_up "Rust's library for $triple is missing" "install Rust by rustup, then rustup target add $triple"
     echo "playground: fetching Rust's library for $triple"
     rustup target add "$triple" 2>/dev/null || give_up "Rust's library for $triple cannot be had here" "rustup target add $triple"
+fi
+
+if [ "${1:-}" = check ]; then
+    exec "$cargo" check --quiet --locked --package forebay-playground --target "$triple"
 fi
 
 bindgen=
