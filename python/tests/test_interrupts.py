@@ -68,8 +68,8 @@ stages = [{"name": name, "time": "30 us", "buffer": 14} for name in "abcde"]
 chain = fb.Scenario({"model": "pipeline", "service": "exponential", "overflow": "block",
                      "arrivals": {"mean": "40 us"}, "stage": stages})
 drop = chain.set("overflow", "drop").set("duration", "20 s")
-print("runs", flush=True)
 try:
+    print("runs", flush=True)
     time.sleep(60)  # until the first signal, which is of the test
 except KeyboardInterrupt:
     pass
