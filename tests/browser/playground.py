@@ -85,7 +85,7 @@ def studies(full):
 
 
 def drawn(number):
-    """A host or a pipeline whose keys are drawn."""
+    """A host, cores or a pipeline whose keys are drawn."""
     chance = random.Random(number)
     pick, between = chance.choice, chance.randint
     if number % 4 == 3:
@@ -99,6 +99,11 @@ def drawn(number):
     ]  # fmt: skip
     text = f"model = \"host\"\nseed = {between(0, 1 << 40)}\n[traffic]\n{pick(sources)}packets = {between(500, PACKETS)}\nsas = {between(1, 200)}\n"
     text += f'rate = "{between(50, 2000)} Mbit/s"\noverhead = {between(0, 60)}\n'
+    if number % 4 == 2:
+        times = "".join(f'{key} = "{between(0, 400)} ns"\n' for key in ["take", "take_packet", "complete", "complete_packet"])
+        flags = f"burst = {between(1, 64)}\nordered = {pick(['true', 'false'])}\nshared = {pick(['true', 'false'])}\n"
+        cores = f'[[processor]]\nname = "core"\nkind = "cpu"\ncount = {between(1, 8)}\ninit = "{between(1, 900)} ns"\nblock = "{between(1, 90)} ns"\n'
+        return text + "[cores]\n" + times + flags + cores
     for name in ["cpu", "card", "engine"][: between(1, 3)]:
         text += f'[[processor]]\nname = "{name}"\nkind = "{"cpu" if name == "cpu" else "accelerator"}"\ninit = "{between(1, 9000)} ns"\nblock = "{between(5, 900)} ns"\n'
         text += f"queue = {between(2, 60)}\n" + (f"count = {between(1, 4)}\n" if name != "cpu" else "")
