@@ -105,18 +105,12 @@ fn persist(file: NamedTempFile, output: &Path) -> io::Result<File> {
 
 /// Has the disk know of a name. Where a folder cannot be opened for reading, or its file system does not sync folders, the
 /// name is there all the same.
-#[cfg(unix)]
 fn sync_directory(directory: &Path) -> io::Result<()> {
     let Ok(directory) = File::open(directory) else { return Ok(()) };
     match directory.sync_all() {
         Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error),
         _ => Ok(()),
     }
-}
-
-#[cfg(not(unix))]
-fn sync_directory(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// Opens a file that others read while it grows: it has its name at once. What had the name before is replaced, not cut

@@ -22,7 +22,7 @@ impl Token {
         let named =
             |what: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()));
         let unreadable = |error| named(format!("cannot be read: {error}"));
-        // To open a pipe would wait for somebody who writes.
+        // Opening a FIFO blocks until a process opens it for writing.
         if !fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(named("is no regular file; write the token to a file".to_owned()));
         }

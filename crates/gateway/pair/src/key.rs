@@ -33,7 +33,7 @@ impl Key {
     /// See [`KeyError`].
     pub fn read(path: &Path) -> Result<Key, KeyError> {
         let unreadable = |error| KeyError::Unreadable(path.to_owned(), error);
-        // To open a pipe would wait for somebody who writes.
+        // Opening a FIFO blocks until a process opens it for writing.
         if !fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
         }

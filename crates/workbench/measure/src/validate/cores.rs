@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use forebay_crypto::{Direction, Job, SessionId, Suite};
 use forebay_engine::{BURST, Clock, Turnstile};
+use forebay_links::output;
 use forebay_loadgen::median::median;
 use forebay_processors::Backend;
 use forebay_sim::{Options, Scenario, Stream};
@@ -122,9 +123,8 @@ pub fn cores(
 }
 
 fn keep(dir: &FilePath, text: &str) -> Result<(), Error> {
-    let written =
-        fs::create_dir_all(dir).and_then(|()| fs::write(dir.join("scenario.toml"), text)).into_diagnostic();
-    Ok(written.wrap_err_with(|| format!("cannot write {}", dir.display()))?)
+    let written = fs::create_dir_all(dir).and_then(|()| output::write(dir.join("scenario.toml"), text));
+    Ok(written.into_diagnostic().wrap_err_with(|| format!("cannot write {}", dir.display()))?)
 }
 
 /// The medians of both over the rounds.
