@@ -6,6 +6,8 @@
 //! earlier, incomplete one stands in a ring when its core reaches the turnstile; the core goes on, and whoever completes
 //! what it waits for completes it too. Nothing is lost: the queue of arrivals has no limit.
 
+pub(crate) mod run;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 

@@ -15,7 +15,6 @@ mod batches;
 mod bursts;
 mod cores;
 mod document;
-mod equal;
 mod figures;
 mod flights;
 mod histogram;

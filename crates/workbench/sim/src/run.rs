@@ -35,7 +35,7 @@ use forebay_station::{Watch, Way, Work};
 use forebay_time::{Duration, Time};
 
 use crate::bursts::{self, Desk};
-use crate::equal;
+use crate::cores;
 use crate::input::{Ending, Input};
 use crate::ledger::{Ledger, Tag};
 use crate::outcome::{Columns, EXACT_MAX, Options, Outcome, REPORT_EVERY, RunError};
@@ -95,7 +95,7 @@ fn with_probe<P: Probe>(
 ) -> Result<(Ledger, P), RunError> {
     if let Some(serial) = scenario.cores {
         let next = stream.next();
-        return equal::drive(scenario, serial, Input { stream, next }, ledger, probe, ending);
+        return cores::run::drive(scenario, serial, Input { stream, next }, ledger, probe, ending);
     }
     let mut scheduler =
         Scheduler::new(setup::config(scenario)).map_err(|error| RunError::Scheduler(error.to_string()))?;

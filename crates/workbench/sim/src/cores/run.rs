@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::cores::{CoreCost, CorePacket, Cores, CoresError, Serial};
+use super::{CoreCost, CorePacket, Cores, CoresError, Serial};
 use crate::figures::{CoresFigures, Turnstile, share};
 use crate::input::{Ending, Input};
 use crate::ledger::Ledger;
