@@ -592,16 +592,16 @@ def refusals(world):
     with open(f"{LAB}/{last}.toml", "w", encoding="utf-8") as file:
         file.write(text)
     # Another etcd than before.
-    with open(f"{LAB}/state-{last}/cluster.json", encoding="utf-8") as file:
+    with open(f"{LAB}/state-{last}/manifest.json", encoding="utf-8") as file:
         note = json.load(file)
-    with open(f"{LAB}/state-{last}/cluster.json", "w", encoding="utf-8") as file:
-        json.dump({**note, "store": "0" * 16}, file)
+    with open(f"{LAB}/state-{last}/manifest.json", "w", encoding="utf-8") as file:
+        json.dump({**note, "cluster": {**note["cluster"], "store": "0" * 16}}, file)
     before = len(lab.log(last))
     process = lab.start(last, wait=False)
     wait_until(lambda: process.poll() is not None, "the refusal of another etcd")
     assert "this is another etcd" in lab.log(last)[before:], lab.log(last)[before:]
-    with open(f"{LAB}/state-{last}/cluster.json", "w", encoding="utf-8") as file:
-        json.dump(note, file)
+    # Until an operator says that it is the right one.
+    subprocess.run([lab.FOREBAY, "state", "accept", "--state", f"{LAB}/state-{last}"], check=True, stdout=subprocess.DEVNULL)
     lab.start(last, wait=False)
     world.settle()
     print("cluster: a second gateway of one name, other settings, another authority and another etcd are refused and named")

@@ -400,10 +400,10 @@ def state_files(*_):
 def reservations(*_):
     """Whether IVs are reserved anew while packets are sent."""
     folder = os.path.join(LAB, settings()["keys"]["state"])
-    before = read(f"{folder}/together.json")
+    before = read(f"{folder}/records.log")
     ping(400, interval=0.001)
     time.sleep(0.5)
-    return read(f"{folder}/together.json") != before
+    return read(f"{folder}/records.log") != before
 
 
 def exported(*_):

@@ -108,14 +108,14 @@ fn a_state_directory_says_what_it_has_and_what_is_missing() {
     assert!(said(&["state"], 0).contains("records:   none"));
     assert!(bench.seal("sas.toml").status.success());
     let shown = said(&["state", "show"], 0);
-    assert!(shown.contains("a gateway without [pair]") && shown.contains("together.json"), "{shown}");
-    std::fs::remove_file(bench.path("state/together.json")).unwrap();
+    assert!(shown.contains("a gateway without [pair]") && shown.contains("records.log"), "{shown}");
+    std::fs::remove_file(bench.path("state/records.log")).unwrap();
     let shown = said(&["state"], 1);
-    assert!(shown.contains("MISSING") && shown.contains("together.json"), "{shown}");
+    assert!(shown.contains("MISSING") && shown.contains("records.log"), "{shown}");
     let refused = bench.seal("sas.toml");
     let refused = String::from_utf8(refused.stderr).unwrap();
     assert!(
-        refused.contains("together.json is missing") && refused.contains("forebay state accept"),
+        refused.contains("records.log is missing") && refused.contains("forebay state accept"),
         "{refused}"
     );
     assert!(said(&["state", "accept"], 0).contains("accepted"));

@@ -111,41 +111,12 @@ impl Layout {
 
     /// The key and the value of a record.
     pub fn record(&self, share: u16, record: &Record) -> (String, String) {
-        let (kind, id, value) = match record {
-            Record::Ivs { key, until } => ('i', key.to_string(), until.to_string()),
-            Record::Numbers { id, last } => ('n', id.to_string(), last.to_string()),
-            Record::Window { id, top, certain, missing } => {
-                let gaps = missing.iter().map(|(first, last)| format!(" {first}-{last}"));
-                ('w', id.to_string(), format!("{top} {certain}{}", gaps.collect::<String>()))
-            }
-            // A note is numbers only, so that it can be written.
-            Record::Life { id, note } => {
-                ('l', id.to_string(), serde_json::to_string(note).unwrap_or_default())
-            }
-        };
-        (format!("{}{kind}/{id}", self.records(share)), value)
+        (format!("{}{}", self.records(share), record.key()), record.value())
     }
 
     /// The record that a key and its value are; `None` if they are none.
     pub fn parse(&self, share: u16, key: &str, value: &str) -> Option<Record> {
-        let (kind, id) = key.strip_prefix(&self.records(share))?.split_once('/')?;
-        let id = id.to_owned();
-        Some(match kind {
-            "i" => Record::Ivs { key: id.try_into().ok()?, until: value.parse().ok()? },
-            "n" => Record::Numbers { id: id.try_into().ok()?, last: value.parse().ok()? },
-            "w" => {
-                let mut words = value.split(' ');
-                let (top, certain) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-                let gap = |word: &str| {
-                    let (first, last) = word.split_once('-')?;
-                    Some((first.parse().ok()?, last.parse().ok()?))
-                };
-                let missing = words.map(gap).collect::<Option<_>>()?;
-                Record::Window { id: id.try_into().ok()?, top, certain, missing }
-            }
-            "l" => Record::Life { id: id.try_into().ok()?, note: serde_json::from_str(value).ok()? },
-            _ => return None,
-        })
+        Record::parse(key.strip_prefix(&self.records(share))?, value)
     }
 }
 
@@ -164,38 +135,21 @@ pub fn parse_share(digits: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use forebay_state::LifeNote;
-
     use super::*;
 
     #[test]
-    fn records_come_back_as_they_were() {
+    fn records_are_of_one_share_and_lie_beside_comings_and_goings() {
         let layout = Layout("/forebay/".to_owned());
-        let id = || "0f".repeat(16).try_into().unwrap();
-        let records = [
-            Record::Ivs { key: "1e".repeat(16).try_into().unwrap(), until: u64::MAX },
-            Record::Numbers { id: id(), last: 1 << 33 },
-            Record::Window { id: id(), top: 900, certain: 800, missing: vec![(3, 4), (7, 7)] },
-            Record::Window { id: id(), top: 0, certain: 0, missing: vec![] },
-            Record::Life {
-                id: id(),
-                note: LifeNote { since: 5, used: Some(6), packets: 7, bytes: 8, at: 9 },
-            },
-        ];
-        for record in records {
-            let (key, value) = layout.record(0x2a, &record);
-            assert!(key.starts_with("/forebay/records/002a/"), "{key}");
-            assert_eq!(layout.parse(0x2a, &key, &value), Some(record));
-            assert_eq!(layout.parse(0x2b, &key, &value), None);
-        }
+        let record = Record::Numbers { id: "0f".repeat(16).try_into().unwrap(), last: 7 };
+        let (key, value) = layout.record(0x2a, &record);
+        assert!(key.starts_with("/forebay/records/002a/n/0f0f"), "{key}");
+        assert_eq!(layout.parse(0x2a, &key, &value), Some(record));
+        assert_eq!(layout.parse(0x2b, &key, &value), None);
         let (first, end) = layout.comings_and_goings();
         let lies_between = |key: &str| first.as_str() <= key && key < end.as_str();
         assert!(lies_between(&layout.member("x")) && lies_between(&layout.owner(u16::MAX)));
         for other in [layout.claim(u16::MAX), layout.records(0), layout.settings()] {
             assert!(!lies_between(&other), "{other}");
-        }
-        for (key, value) in [("n/0f", "1"), ("n/", "1"), ("w/", "1"), ("x/0f", "1"), ("", "")] {
-            assert_eq!(layout.parse(1, &format!("{}{key}", layout.records(1)), value), None, "{key}");
         }
         assert_eq!((share_of("/forebay/owners/00ff"), share_of("/x/fff")), (Some(255), None));
     }

@@ -83,12 +83,11 @@ impl miette::Diagnostic for ClusterError {
                 "set `shares` and `share_by` as on the other gateways, or another `prefix` for another cluster"
             }
             ClusterError::OtherStore(..) => {
-                "correct `endpoints`. If etcd was set up anew, give all SAs new keys, remove `cluster.json` from the state \
-                 directory and run `forebay state accept`: which numbers other gateways have used is not known"
+                "correct `endpoints`. If etcd was set up anew, give all SAs new keys and run \
+                 `forebay state accept`: which numbers other gateways have used is not known"
             }
             ClusterError::OlderStore(..) => {
-                "etcd was restored from a backup: give all SAs new keys, remove `cluster.json` from the state directory and run \
-                 `forebay state accept`: which numbers other gateways have used since the backup is not known"
+                "etcd was restored from a backup: give all SAs new keys and run `forebay state accept`: which numbers other gateways have used since the backup is not known"
             }
             ClusterError::Moved(..) => {
                 "give the SA new keys, or let `local`, `remote` or SPI, whichever `share_by` names, be as they were: another share has no \
@@ -444,15 +443,26 @@ impl Node {
             let noted = self.store.cluster_note();
             self.note = noted.map_err(|error| Trouble::Fault(ClusterError::State(error)))?;
         }
-        let new =
-            || ClusterNote::new(self.identity.new_instance.clone(), reply.store.clone(), reply.revision);
+        let new = || ClusterNote {
+            instance: self.identity.new_instance.clone(),
+            store: reply.store.clone(),
+            revision: reply.revision,
+        };
         let note = self.note.get_or_insert_with(new);
-        if note.store != reply.store {
-            let error = ClusterError::OtherStore(reply.store.clone(), note.store.clone());
-            return Err(Trouble::Fault(error));
-        }
-        if note.revision > reply.revision {
-            return Err(Trouble::Fault(ClusterError::OlderStore(reply.revision, note.revision)));
+        let other = if note.store != reply.store {
+            Some(ClusterError::OtherStore(reply.store.clone(), note.store.clone()))
+        } else if note.revision > reply.revision {
+            Some(ClusterError::OlderStore(reply.revision, note.revision))
+        } else {
+            None
+        };
+        if let Some(error) = other {
+            let accepted = self.store.take_acceptance();
+            if !accepted.map_err(|error| Trouble::Fault(ClusterError::State(error)))? {
+                return Err(Trouble::Fault(error));
+            }
+            tracing::warn!(%error, "an operator has accepted etcd as it is");
+            note.store.clone_from(&reply.store);
         }
         note.revision = reply.revision;
         Ok(note.instance.clone())

@@ -492,9 +492,8 @@ fn a_store_does_not_put_back_what_was_certainly_received() {
     let id = SequenceId::of(&file.entries[1].keys, file.entries[1].config.spi);
     let (etcd, directory) = (FakeEtcd::default(), tempfile::tempdir().unwrap());
     let store = IvStore::new(directory.path());
-    let windows = forebay_state::WindowStore::new(&store);
     let note = |top: u64| forebay_state::WindowNote { id, received: forebay_ipsec::Received::up_to(top) };
-    windows.put(&[note(4_275)], 0, &|_| true).unwrap();
+    store.put_windows(&[note(4_275)], 0, &|_| true).unwrap();
     for (said, known) in [("1 1", 4_275), ("5000 4900", 5_000)] {
         etcd.put(&format!("/f/records/{share:04x}/w/{id}"), said);
         let restarted = stepped(&etcd, known, IvStore::new(directory.path()));
@@ -505,7 +504,7 @@ fn a_store_does_not_put_back_what_was_certainly_received() {
         }
         let wanted = restarted.wanted();
         restarted.follow::<forebay_state::IvStoreError>(&mut Served::new(), wanted, &mut |_| Ok(())).unwrap();
-        assert_eq!(windows.all().unwrap()[0].received.top, known);
+        assert_eq!(store.windows().unwrap()[0].received.top, known);
         restarted.leave();
     }
 }

@@ -9,12 +9,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use forebay_crypto::Direction;
-use forebay_ipsec::Received;
 use forebay_privileges as privileges;
 use forebay_sas::SasFile;
-use forebay_state::{
-    IvStore, IvStoreError, KeyId, NotNoted, Plausible, Record, SequenceId, WindowNote, WindowStore,
-};
+use forebay_state::{IvStore, IvStoreError, KeyId, NotNoted, Plausible, SequenceId, WindowNote};
 
 use crate::client::Client;
 use crate::etcd::Etcd;
@@ -216,18 +213,10 @@ impl Cluster {
         settled.map_err(|error| IvStoreError::NotNoted(NotNoted(error.to_string())))?;
         let records = lock(&self.state).records(shares);
         self.store.take_over(&records, Plausible::after(None))?;
-        let note = |record: &Record| match record {
-            Record::Window { id, top, certain, missing } => Some(WindowNote {
-                id: *id,
-                received: Received { top: *top, certain: *certain, missing: missing.clone() },
-            }),
-            _ => None,
-        };
-        let mut notes: Vec<WindowNote> = records.iter().filter_map(note).collect();
-        let windows = WindowStore::new(&self.store);
+        let mut notes: Vec<WindowNote> = records.iter().filter_map(WindowNote::of).collect();
         let ids: Vec<SequenceId> = notes.iter().map(|note| note.id).collect();
         let places: HashMap<SequenceId, usize> = ids.iter().copied().zip(0..).collect();
-        for known in windows.of(&ids)? {
+        for known in self.store.windows_of(&ids)? {
             // Nothing is received that etcd does not have, so that etcd has lost records, or an older copy of it was restored.
             let certain = known.received.certain;
             let note = places.get(&known.id).and_then(|&place| notes.get_mut(place));
@@ -239,7 +228,7 @@ impl Cluster {
                 *note = known;
             }
         }
-        windows.put(&notes, 0, &|_| true)
+        self.store.put_windows(&notes, 0, &|_| true)
     }
 
     /// Has a data plane that serves `served` serve what is wanted. Shares that another gateway is to have or has go first; then those come

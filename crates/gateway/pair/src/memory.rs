@@ -103,7 +103,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = IvStore::new(directory.path());
         let memory = Memory::open(store.clone(), 0).unwrap();
-        let in_the_way = directory.path().join("pair.tmp");
+        let in_the_way = directory.path().join("manifest.tmp");
         fs::create_dir(&in_the_way).unwrap();
         assert!(!memory.go_alone(), "nothing may be used on this");
         assert!(memory.note().unmerged && !store.pair_note().unwrap().unwrap().unmerged);

@@ -10,7 +10,7 @@ pub const LEN_MAX: usize = 65_535 - 16;
 /// Most records in a message; with replay windows that have gaps fewer fit.
 pub const RECORDS_MAX: usize = 256;
 /// Version of what is said.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Who speaks, as the first message of each side.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use forebay_ipsec::Received;
 use forebay_planted::{Fault, planted};
-use forebay_state::{IvStore, IvStoreError, Plausible, Rate, Record, SequenceId, WindowNote, WindowStore};
+use forebay_state::{IvStore, IvStoreError, Plausible, Rate, Record, SequenceId, WindowNote};
 
 /// Numbers that a note on the disk is ahead, at least and at most.
 const AHEAD: (u64, u64) = (64, 1 << 24);
@@ -36,7 +36,6 @@ impl Window {
 #[derive(Debug)]
 pub struct Mirror {
     store: IvStore,
-    windows: WindowStore,
     known: BTreeMap<SequenceId, Window>,
     /// The tops of windows when this gateway became active: what the peer had noted by then.
     base: BTreeMap<SequenceId, u64>,
@@ -59,10 +58,8 @@ pub enum Holds {
 impl Mirror {
     /// The records in a store that has no replica.
     pub fn new(store: IvStore) -> Mirror {
-        let windows = WindowStore::new(&store);
         Mirror {
             store,
-            windows,
             known: BTreeMap::new(),
             base: BTreeMap::new(),
             owed: Vec::new(),
@@ -77,7 +74,7 @@ impl Mirror {
     /// If a file cannot be read.
     pub fn all(&self, active: bool) -> Result<Vec<Record>, IvStoreError> {
         let mut records = self.store.records()?;
-        let windows = self.windows.all()?;
+        let windows = self.store.windows()?;
         let exact = windows.into_iter().map(|note| {
             let own = self.own.get(&note.id).filter(|_| !active);
             let known = self.known.get(&note.id).map(|window| &window.received);
@@ -100,11 +97,14 @@ impl Mirror {
         now: Duration,
         plausible: Plausible,
     ) -> Result<Vec<SequenceId>, IvStoreError> {
-        let notes: Vec<WindowNote> =
-            records.iter().filter(|_| !planted(Fault::WindowsNotMirrored)).filter_map(window_note).collect();
+        let notes: Vec<WindowNote> = records
+            .iter()
+            .filter(|_| !planted(Fault::WindowsNotMirrored))
+            .filter_map(WindowNote::of)
+            .collect();
         let unknown: Vec<SequenceId> =
             notes.iter().map(|note| note.id).filter(|id| !self.known.contains_key(id)).collect();
-        for note in self.windows.of(&unknown)? {
+        for note in self.store.windows_of(&unknown)? {
             let disk = note.received.top;
             self.known.insert(note.id, Window::new(note.received, disk));
         }
@@ -152,13 +152,13 @@ impl Mirror {
     /// # Errors
     /// If they cannot be written, or go beyond what is `plausible`; then nothing is merged.
     pub fn merge_running(&mut self, records: &[Record], plausible: Plausible) -> Result<bool, IvStoreError> {
-        for note in records.iter().filter_map(window_note) {
+        for note in records.iter().filter_map(WindowNote::of) {
             // The data plane may have come far since.
             let known = self.base.get(&note.id).copied().unwrap_or(0);
             plausible.number("received number", note.id, known, note.received.top)?;
         }
         let mut raised = self.store.take_over(records, plausible)?;
-        for note in records.iter().filter_map(window_note) {
+        for note in records.iter().filter_map(WindowNote::of) {
             if note.received.top > self.base.get(&note.id).copied().unwrap_or(0) {
                 self.owed.push(note);
                 raised = true;
@@ -178,7 +178,7 @@ impl Mirror {
         let owed = std::mem::take(&mut self.owed);
         let ids: Vec<SequenceId> = owed.iter().map(|note| note.id).collect();
         let mut merged: BTreeMap<SequenceId, Received> =
-            self.windows.of(&ids)?.into_iter().map(|note| (note.id, note.received)).collect();
+            self.store.windows_of(&ids)?.into_iter().map(|note| (note.id, note.received)).collect();
         self.own.clear();
         if stands_by {
             let own = |id: &SequenceId| merged.get(id).cloned().unwrap_or_else(|| Received::up_to(0));
@@ -190,22 +190,14 @@ impl Mirror {
         }
         let merged = merged.into_iter().map(|(id, received)| WindowNote { id, received });
         self.put(&merged.collect::<Vec<_>>())?;
-        self.base = self.windows.all()?.into_iter().map(|note| (note.id, note.received.top)).collect();
+        self.base = self.store.windows()?.into_iter().map(|note| (note.id, note.received.top)).collect();
         Ok(())
     }
 
     fn put(&self, notes: &[WindowNote]) -> Result<(), IvStoreError> {
         // Which of them an SA has is not known here. When they are written is said for the oldest to be forgotten first.
-        self.windows.put(notes, 0, &|_| true)
+        self.store.put_windows(notes, 0, &|_| true)
     }
-}
-
-fn window_note(record: &Record) -> Option<WindowNote> {
-    let Record::Window { id, top, certain, missing } = record else { return None };
-    Some(WindowNote {
-        id: *id,
-        received: Received { top: *top, certain: *certain, missing: missing.clone() },
-    })
 }
 
 /// What the active gateway says, without what would put the window back: a peer with an older state directory, or an attacker with the

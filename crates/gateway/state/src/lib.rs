@@ -1,7 +1,7 @@
 //! What survives a restart of the gateway: no IV and no sequence number is used twice, no packet is received twice, and no
 //! lifetime begins again.
 //!
-//! [`IvStore`] and [`WindowStore`] are the files; they know nothing of a running gateway. The modules [`numbers`],
+//! [`IvStore`] is the files; it knows nothing of a running gateway. The modules [`numbers`],
 //! [`windows`] and [`lifetimes`] keep them ahead of the workers, from threads of their own ([`recorder`]), so that no
 //! packet waits for a disk.
 
@@ -14,6 +14,6 @@ pub mod windows;
 pub use store::{
     Ahead, Alone, Block, ClusterNote, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote,
     Lock, NotNoted, Noting, PairNote, Plausible, Provenance, Record, Replica, Role, SequenceId, System,
-    Territory, Used, Wanted, WindowNote, WindowStore, Writing,
+    Territory, Used, Wanted, WindowNote, Writing,
 };
 pub use windows::Rate;

@@ -1,37 +1,36 @@
-//! Durable reservations of IVs and sequence numbers: no IV is given out twice for one key, not across restarts and
-//! crashes, not between processes, not between SAs.
+//! Durable records: no IV and no sequence number is given out twice for one key, not across restarts and
+//! crashes, not between processes, not between SAs; no packet is received twice, and no lifetime begins again.
 //!
-//! A directory has one table with the marks of all keys, below which IVs may have been used (`ivs`).
-//! [`IvStore::reserve`] raises the mark, makes that durable, and only then hands out what lies below
-//! it; what a process does not use of it is lost. A range starts behind the mark *and* behind the
+//! A directory has one [journal](journal) with all records, a [note](note) that says whose it is, and a lock.
+//! A reservation raises a record, makes that durable, and only then hands out what lies below
+//! it; what a process does not use of it is lost. A range of IVs starts behind its record *and* behind the
 //! clock in nanoseconds since the Unix epoch, which still holds IVs apart if the directory is lost,
 //! as long as the clock does not run backwards and no more IVs were reserved than nanoseconds passed.
 //!
 //! The steps of a reservation, under one lock for the directory:
 //!
 //! ```text
-//! lock | read the table | write a .tmp file, sync | rename it over the table | sync directory | give out
+//! lock | read what others have appended | tell the other gateway | append, sync | unlock | wait for the other gateway | give out
 //! ```
 //!
-//! Before the rename the old table stands and nothing was given out; after it the new one may or may
-//! not survive a power failure, and still nothing was given out. The lock is a file of its own that
+//! Before the sync nothing was given out; a crash may leave the new lines, a part of them or none. The lock is a file of its own that
 //! is never renamed or removed: a lock on a file that is replaced would be held on the old one only.
 //!
 //! Two things the store cannot see: the same key in use on another machine, and one in use with
 //! another directory, where only the clock keeps IVs apart.
 
-mod cluster;
 mod directory;
 mod error;
 mod files;
-mod ivs;
+mod journal;
 mod key_id;
+mod legacy;
 mod lifetimes;
-mod pair;
+mod note;
 mod plausible;
-mod provenance;
+mod record;
+mod replica;
 mod sequences;
-mod table;
 mod territory;
 mod windows;
 
@@ -39,55 +38,44 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forebay_crypto::SaKeys;
 use forebay_ipsec::IvRange;
 use forebay_planted::{Fault, planted};
 
-use self::ivs::Marks;
+use self::journal::{Journal, Writing as Wrote};
+use self::record::{HALF, Records};
 
-pub use cluster::ClusterNote;
 pub use error::IvStoreError;
 pub use files::{Files, Identity, Lock, System, Writing};
 pub use key_id::KeyId;
 pub use lifetimes::LifeNote;
-pub use pair::{Ahead, Alone, NotNoted, Noting, PairNote, Record, Replica};
+pub use note::{ClusterNote, PairNote, Provenance, Role};
 pub use plausible::Plausible;
-pub use provenance::{Provenance, Role};
+pub use record::{Record, WindowNote};
+pub use replica::{Ahead, Alone, NotNoted, Noting, Replica};
 pub use sequences::{Block, SequenceId, Used, Wanted};
 pub use territory::Territory;
-pub use windows::{WindowNote, WindowStore};
 
 /// IVs that suffice for an SA without ESN: its sequence numbers end earlier (RFC 4303 3.3.3).
-/// As nanoseconds they are 4.3 s, so that restarts do not drive the marks far ahead of the clock.
+/// As nanoseconds they are 4.3 s, so that restarts do not drive the records far ahead of the clock.
 pub const IVS_PER_SA: u64 = 1 << 32;
 
-/// That of every file but the table of IVs.
-const SCHEMA: u32 = 1;
+/// So many cipher keys keep records of their own, behind the clock or not.
+const KEPT: usize = 1_024;
 
-/// The steps of a reservation that change something, for tests that stop behind one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Locked,
-    Opened,
-    Written,
-    Synced,
-    Renamed,
-    DirectorySynced,
-    Removed,
-}
-
-/// A directory of marks.
+/// A directory of records. A copy is the same one.
 #[derive(Clone, Debug)]
 pub struct IvStore {
     directory: PathBuf,
     files: Arc<dyn Files>,
-    /// Marks that are kept before those behind the clock become one.
+    /// Keys whose ends of reserved IVs are kept before those behind the clock become one.
     kept: usize,
     /// Of a gateway of a pair.
     territory: Option<Territory>,
     replica: Arc<dyn Replica>,
+    journal: Arc<Mutex<Journal>>,
 }
 
 impl IvStore {
@@ -98,8 +86,8 @@ impl IvStore {
 
     /// The same on another file system.
     pub fn on(directory: impl Into<PathBuf>, files: Arc<dyn Files>) -> IvStore {
-        let (directory, kept, replica) = (directory.into(), ivs::KEPT, Arc::new(Alone));
-        IvStore { directory, files, kept, territory: None, replica }
+        let (directory, kept, replica) = (directory.into(), KEPT, Arc::new(Alone));
+        IvStore { directory, files, kept, territory: None, replica, journal: Arc::default() }
     }
 
     /// The same directory as that of a gateway of a pair, which uses only IVs and sequence numbers of its `territory`.
@@ -179,135 +167,153 @@ impl IvStore {
     }
 
     /// Reserves the given number of IVs for each key and makes that durable; `now_ns` is the time
-    /// since the Unix epoch. Waits while another process reserves, which takes a few writes.
+    /// since the Unix epoch. Waits while another process reserves, which takes a write.
+    ///
+    /// # Errors
+    /// If the journal cannot be read or written, or says something else, or the IVs of a key have come to an end; then nothing is
+    /// reserved.
     pub fn reserve(
         &self,
         counts: &BTreeMap<KeyId, u64>,
         now_ns: u64,
     ) -> Result<BTreeMap<KeyId, Range<u64>>, IvStoreError> {
-        self.reserve_stepwise(counts, now_ns, &mut |_| Ok(()))
-    }
-
-    /// `after` is called behind each step; its error ends everything there, as a crash would.
-    fn reserve_stepwise(
-        &self,
-        counts: &BTreeMap<KeyId, u64>,
-        now_ns: u64,
-        after: &mut dyn FnMut(Step) -> io::Result<()>,
-    ) -> Result<BTreeMap<KeyId, Range<u64>>, IvStoreError> {
         if counts.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |error| IvStoreError::Write { path, error }
-        };
-        let files = &*self.files;
-        files.make_directory(&self.directory).map_err(failed(&self.directory))?;
-        let lock_path = self.directory.join("lock");
-        // Closing it is what unlocks.
-        let lock = files.lock(&lock_path).map_err(failed(&lock_path))?;
-        after(Step::Locked).map_err(failed(&lock_path))?;
-
-        let mut marks = Marks::read(self)?;
-        marks.prune(now_ns, self.kept);
         let (own, half) = match self.territory {
             Some(territory) => (territory.ivs(), Some(usize::from(territory.number()))),
             None => (0..u64::MAX, None),
         };
-        let path = self.directory.join(ivs::FILE);
         let clock = own.start.saturating_add(now_ns);
-        let mut ranges = BTreeMap::new();
-        for (&key, &count) in counts {
-            let known = marks.of(key)?;
-            // The other half is the other gateway's; whoever is alone, or was, is behind both.
-            let mark = half.map_or(known[0].max(known[1]), |half| known[half]);
-            let floor = marks.floor.max(clock);
-            let start = if planted(Fault::IvMarkIgnored) { clock } else { mark.max(floor) };
-            let end = start
-                .checked_add(count)
-                .filter(|&end| end <= own.end)
-                .ok_or_else(|| IvStoreError::UsedUp { path: path.clone(), key })?;
-            // One that crosses the middle is in both.
-            if start < ivs::HALF {
-                marks.raise(key, end.min(ivs::HALF));
+        self.change(Wrote { now_ns, used: None }, |records| {
+            let (mut ranges, mut new) = (BTreeMap::new(), Vec::new());
+            for (&key, &count) in counts {
+                let known = records.ivs_of(key);
+                // The other half is the other gateway's; whoever is alone, or was, is behind both.
+                let known = half.map_or(known[0].max(known[1]), |half| known[half]);
+                let floor = records.floor.max(clock);
+                let start = if planted(Fault::IvMarkIgnored) { clock } else { known.max(floor) };
+                let end = start.checked_add(count).filter(|&end| end <= own.end);
+                let path = || self.directory.join(journal::FILE);
+                let end = end.ok_or_else(|| IvStoreError::UsedUp { path: path(), key })?;
+                let less = if planted(Fault::IvMarkTooLow) { 1 } else { 0 };
+                // One that crosses the middle is in both.
+                if start < HALF {
+                    new.push(Record::Ivs { key, until: end.min(HALF) - less });
+                }
+                if end > HALF {
+                    new.push(Record::Ivs { key, until: end - less });
+                }
+                ranges.insert(key, start..end);
             }
-            if end > ivs::HALF {
-                marks.raise(key, end);
-            }
-            ranges.insert(key, start..end);
-        }
-        let records: Vec<Record> =
-            ranges.iter().map(|(&key, range)| Record::Ivs { key, until: range.end }).collect();
-        let noting = self.replica.begin(&records).map_err(IvStoreError::NotNoted)?;
-        self.write_marks(&marks, after)?;
-        drop(lock);
-        noting.wait();
-        Ok(ranges)
+            Ok((new, ranges))
+        })
     }
 
-    /// Makes the table of IVs durable, and removes what it stands for.
-    fn write_marks(
+    /// Makes sure that something can be recorded.
+    ///
+    /// # Errors
+    /// If the directory cannot be made or written.
+    pub fn prepare(&self) -> Result<(), IvStoreError> {
+        self.lock().map(drop)
+    }
+
+    /// What `select` says by the records.
+    fn read<T>(&self, select: impl FnOnce(&Records) -> T) -> Result<T, IvStoreError> {
+        let mut journal = self.journal();
+        // Reading makes no directory.
+        let found = self.files.identity(&self.directory);
+        let is_new = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let _lock = if is_new { None } else { Some(self.lock()?) };
+        journal.refresh(self)?;
+        Ok(select(&journal.records))
+    }
+
+    /// Has `decide` say, by the records, which are new, and records these: the other gateway is told of them first, and has them when this
+    /// returns.
+    fn change<T>(
         &self,
-        marks: &Marks,
-        after: &mut dyn FnMut(Step) -> io::Result<()>,
-    ) -> Result<(), IvStoreError> {
-        let files = &*self.files;
-        let mut write = || {
-            replace(files, &[marks.file(&self.directory)?], after)?;
-            files.sync_directory(&self.directory)?;
-            after(Step::DirectorySynced)?;
-            for path in marks.old() {
-                files.remove(path)?;
-                after(Step::Removed)?;
+        writing: Wrote<'_>,
+        decide: impl FnOnce(&Records) -> Result<(Vec<Record>, T), IvStoreError>,
+    ) -> Result<T, IvStoreError> {
+        let noting: &mut Option<Box<dyn Noting>> = &mut None;
+        let changed = self.change_here(writing, |records| {
+            let (new, changed) = decide(records)?;
+            // What was not used after all may be used here only, so that the other gateway of a pair need not hear of it.
+            let takes_unused = self.replica.takes_unused();
+            let is_told = |record: &&Record| match record {
+                Record::Numbers { id, last } => {
+                    takes_unused || records.numbers.get(id).is_none_or(|known| known < last)
+                }
+                _ => true,
+            };
+            let told: Vec<Record> = new.iter().filter(is_told).cloned().collect();
+            if !told.is_empty() {
+                *noting = Some(self.replica.begin(&told).map_err(IvStoreError::NotNoted)?);
             }
-            Ok(())
-        };
-        write().map_err(|error| IvStoreError::Write { path: self.directory.clone(), error })
+            Ok((new, changed))
+        })?;
+        if let Some(noting) = noting.take() {
+            noting.wait();
+        }
+        Ok(changed)
     }
 
-    fn files(&self) -> &dyn Files {
-        &*self.files
+    /// The same here alone.
+    fn change_here<T>(
+        &self,
+        writing: Wrote<'_>,
+        decide: impl FnOnce(&Records) -> Result<(Vec<Record>, T), IvStoreError>,
+    ) -> Result<T, IvStoreError> {
+        let mut journal = self.journal();
+        let _lock = self.lock()?;
+        journal.establish(self)?;
+        let (new, changed) = decide(&journal.records)?;
+        if !new.is_empty() {
+            journal.write(self, new, writing)?;
+        }
+        Ok(changed)
+    }
+
+    /// Makes sure that the directory has a journal and a note.
+    fn establish(&self) -> Result<(), IvStoreError> {
+        let mut journal = self.journal();
+        let _lock = self.lock()?;
+        journal.establish(self)
+    }
+
+    /// Begins without the files that are missing, which an operator has accepted.
+    fn begin_without_missing(&self) -> Result<(), IvStoreError> {
+        let mut journal = self.journal();
+        let _lock = self.lock()?;
+        if note::is_there(self)? { journal.begin_anew(self) } else { legacy::forget_missing(self) }
+    }
+
+    /// The right to change the directory, which is made if it is missing.
+    fn lock(&self) -> Result<Box<dyn std::any::Any>, IvStoreError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| IvStoreError::Write { path, error }
+        };
+        self.files.make_directory(&self.directory).map_err(failed(&self.directory))?;
+        let path = self.directory.join("lock");
+        self.files.lock(&path).map_err(failed(&path))
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Replaces files, which are in one directory, by ones with these texts; durable once the directory has been synced
-/// too. Before all are written none is replaced.
-fn replace(
-    files: &dyn Files,
-    texts: &[(PathBuf, String)],
-    after: &mut dyn FnMut(Step) -> io::Result<()>,
-) -> io::Result<()> {
-    // No other process uses these names while the lock is held; what a crash left there is overwritten.
-    let temporary = |path: &Path| path.with_extension("tmp");
-    for (path, text) in texts {
-        let mut file = files.create(&temporary(path))?;
-        after(Step::Opened)?;
-        file.write(text.as_bytes())?;
-        after(Step::Written)?;
-        file.sync()?;
-        after(Step::Synced)?;
-    }
-    let name =
-        |path: &'_ Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let is_made =
-        |path: &Path| files.identity(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    let made: Vec<String> =
-        texts.iter().filter(|(path, _)| is_made(path)).map(|(path, _)| name(path)).collect();
-    for (path, _) in texts {
-        files.rename(&temporary(path), path)?;
-        after(Step::Renamed)?;
-    }
-    let Some(directory) = texts.first().and_then(|(path, _)| path.parent()).filter(|_| !made.is_empty())
-    else {
-        return Ok(());
-    };
-    if let Some(note) = provenance::with_made(files, directory, &made).map_err(io::Error::other)? {
-        // Not before the file: one that is named has to be there.
-        files.sync_directory(directory)?;
-        replace(files, &[note], after)?;
-    }
-    Ok(())
+/// Replaces a file by one with this text, durably. Before all is written it is as it was.
+fn replace(files: &dyn Files, path: &Path, text: &str) -> io::Result<()> {
+    // No other process uses this name while the lock is held; what a crash left there is overwritten.
+    let temporary = path.with_extension("tmp");
+    let mut file = files.create(&temporary)?;
+    file.write(text.as_bytes())?;
+    file.sync()?;
+    files.rename(&temporary, path)?;
+    path.parent().map_or(Ok(()), |directory| files.sync_directory(directory))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Records the replay windows of inbound SAs durably: a sequence number is recorded before its packet is delivered.
 //!
-//! For each window [`WindowStore`] has recorded a limit up to which all numbers count as received. Half-way to the limit
+//! For each window [`IvStore`] has recorded a limit up to which all numbers count as received. Half-way to the limit
 //! the worker sends a message to the recording thread, which records a higher limit and lets the engine use it, so that
 //! packets seldom wait for a disk. A packet with a number beyond the limit (the first packet of an SA, one behind a gap, a
 //! sudden burst) waits at the worker until the limit is raised. The limit is ahead by about the number of packets that the
@@ -26,7 +26,7 @@ use forebay_planted::{Fault, planted};
 pub use self::keeper::Keeper;
 pub use self::state::Rate;
 use self::state::{Notes, Place, State, Window};
-use crate::{IvStoreError, SequenceId, WindowNote, WindowStore};
+use crate::{IvStore, IvStoreError, SequenceId, WindowNote};
 use forebay_sas::{SaEntry, SasFile};
 use forebay_worker::Word;
 use forebay_worker::{Handle, Worker};
@@ -40,7 +40,7 @@ pub struct Windows {
 
 impl Windows {
     /// The windows, and the thread that records them. `clock` returns the time since the Unix epoch.
-    pub fn new(store: WindowStore, clock: fn() -> std::time::Duration, worker: Handle) -> (Windows, Keeper) {
+    pub fn new(store: IvStore, clock: fn() -> std::time::Duration, worker: Handle) -> (Windows, Keeper) {
         let (thread, words) = mpsc::channel();
         let notes = Arc::new(Notes { store, clock, state: Mutex::default(), writing: Mutex::default() });
         let keeper = Keeper {
@@ -91,7 +91,7 @@ impl Windows {
         }
         // Better no SA than one whose packets are all held.
         self.notes.store.prepare()?;
-        self.begin(self.notes.store.of(&new)?)?;
+        self.begin(self.notes.store.windows_of(&new)?)?;
         let mut state = self.state();
         for id in new {
             state.windows.entry(id).or_default().awaited = true;
@@ -123,7 +123,7 @@ impl Windows {
     pub fn open_all(&self) -> Result<(), IvStoreError> {
         let _writing = self.notes.writing();
         self.notes.store.prepare()?;
-        self.begin(self.notes.store.all()?)
+        self.begin(self.notes.store.windows()?)
     }
 
     fn begin(&self, notes: Vec<WindowNote>) -> Result<(), IvStoreError> {

@@ -22,8 +22,8 @@ fn at_once() -> Plausible {
 
 /// What a process that starts with the directory finds.
 fn on_disk(directory: &tempfile::TempDir) -> Received {
-    let store = WindowStore::new(&IvStore::new(directory.path().join("state")));
-    store.all().unwrap().remove(0).received
+    let store = IvStore::new(directory.path().join("state"));
+    store.windows().unwrap().remove(0).received
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn one_that_stands_down_tells_what_it_has_received_and_not_the_limits_of_the_oth
     mirror.settle(false).unwrap();
     let top = |records: Vec<Record>| {
         let tops =
-            records.into_iter().filter_map(|record| window_note(&record)).map(|note| note.received.top);
+            records.into_iter().filter_map(|record| WindowNote::of(&record)).map(|note| note.received.top);
         tops.collect::<Vec<_>>()
     };
     // The other one, which is active in a higher term, has a limit that is far ahead.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use forebay_ipsec::Received;
-use forebay_state::{PairNote, SequenceId, Wanted, WindowNote, WindowStore};
+use forebay_state::{PairNote, SequenceId, Wanted, WindowNote};
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn the_standby_has_every_record_that_was_used_and_takes_over_behind_it() {
     let (store, _claim) = one.prepare().unwrap();
     let block = store.reserve_sequences(&[wanted]).unwrap()[0];
     assert_eq!((block.after, block.last), ((1 << 22) - 1, (1 << 22) + 999));
-    let windows = WindowStore::new(&store).all().unwrap();
+    let windows = store.windows().unwrap();
     let received = Received { top: 50, certain: 40, missing: vec![] };
     assert_eq!(windows, [WindowNote { id: id('2'), received }]);
     // The other comes back, stands by, and knows all of this.
@@ -325,8 +325,8 @@ fn a_gateway_with_an_older_directory_does_not_put_its_peer_back() {
     let (good, old) = (IvStore::new(state("1")), IvStore::new(state("0")));
     let window =
         |top: u64| WindowNote { id: id('2'), received: Received { top, certain: top, missing: vec![] } };
-    WindowStore::new(&good).put(&[window(4_000)], 0, &|_| true).unwrap();
-    WindowStore::new(&old).put(&[window(10)], 0, &|_| true).unwrap();
+    good.put_windows(&[window(4_000)], 0, &|_| true).unwrap();
+    old.put_windows(&[window(10)], 0, &|_| true).unwrap();
     let mut note = PairNote::new(1);
     (note.term, note.complete) = (7, Some(7));
     good.remember_pair(&note).unwrap();
@@ -340,7 +340,7 @@ fn a_gateway_with_an_older_directory_does_not_put_its_peer_back() {
     assert_eq!(zero.verdict(), Verdict::Restart, "it begins again with what its peer has");
     drop(zero.prepare().unwrap());
     for store in [&good, &old] {
-        assert_eq!(WindowStore::new(store).all().unwrap(), [window(4_000)]);
+        assert_eq!(store.windows().unwrap(), [window(4_000)]);
     }
     assert_eq!(one.verdict(), Verdict::Standby);
 }

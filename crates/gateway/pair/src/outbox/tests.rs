@@ -86,7 +86,7 @@ fn everything_is_read_only_when_nothing_is_written_that_the_session_does_not_hav
 #[test]
 fn nothing_is_used_alone_that_cannot_be_remembered() {
     let (directory, outbox) = outbox(Duration::from_secs(60));
-    let in_the_way = directory.path().join("pair.tmp");
+    let in_the_way = directory.path().join("manifest.tmp");
     std::fs::create_dir(&in_the_way).unwrap();
     assert!(outbox.begin(&[record(1)]).is_err());
     // Nothing is being written.

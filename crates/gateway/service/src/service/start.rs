@@ -19,14 +19,13 @@ use super::mirror::{Records, SyncLimits, XfrmSync};
 use super::pin::pin;
 use super::start_error::{StartError, link_error};
 use forebay_config::{Changes, Config, KeySource, MssClamp, Xfrm, deal};
-use forebay_crypto::Direction;
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 use forebay_state::lifetimes;
 use forebay_state::numbers::{Ivs, Keeper, Reserved, SequenceReserver};
 use forebay_state::recorder::Recorder;
 use forebay_state::windows::{self, Windows};
-use forebay_state::{IvStore, IvStoreError, Lock, Role, SequenceId, WindowStore};
+use forebay_state::{IvStore, IvStoreError, Lock, Role};
 use forebay_taps::{Side, Taps, TapsStatus};
 use forebay_worker::Workers;
 use forebay_worker::installed::{self, InstallError, takes_ivs};
@@ -160,7 +159,7 @@ impl Service {
         let reserver = Arc::new(SequenceReserver::new(store.clone(), unix_time, host.sequence_block()));
         let no_worker = || StartError::System(io::Error::other("no worker"));
         let first = handles.first().cloned().ok_or_else(no_worker)?;
-        let (windows, window_keeper) = Windows::new(WindowStore::new(&store), unix_time, first.clone());
+        let (windows, window_keeper) = Windows::new(store.clone(), unix_time, first.clone());
         let window_keeper = match host.has_threads() {
             true => window_keeper.start().map(|()| None).map_err(StartError::System)?,
             false => Some(window_keeper),
@@ -192,7 +191,6 @@ impl Service {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
         caretaker.route(&config)?;
-        retire(&store, &config);
         let exported = Arc::new(KeyExport::default());
         export(&config, &exported)?;
         taps.change(config.taps.as_ref());
@@ -370,7 +368,6 @@ impl Service {
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
-        retire(&self.store, &self.config);
         if changes.taps || self.taps.have_failed() {
             self.taps.change(self.config.taps.as_ref());
         }
@@ -569,18 +566,6 @@ fn news(
     let new: Vec<bool> = changes.kept.iter().map(Option::is_none).collect();
     let reserved = reserver.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
     Ok((ranges, reserved.with_ivs(ivs)))
-}
-
-/// Puts the marks of SAs that the file has no more aside, where they burden no reservation.
-fn retire(store: &IvStore, config: &Config) {
-    if !matches!(config.keys.source, KeySource::Static { .. }) {
-        return;
-    }
-    let outbound = config.sas.entries.iter().filter(|entry| entry.direction == Direction::Seal);
-    let used = outbound.map(|entry| SequenceId::of(&entry.keys, entry.config.spi)).collect();
-    if let Err(error) = store.retire_sequences(&used) {
-        tracing::warn!(%error, "cannot put records of SAs aside that are gone; look at space and permissions of `state`");
-    }
 }
 
 /// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.

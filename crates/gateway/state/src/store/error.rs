@@ -1,4 +1,4 @@
-//! Why no IVs could be reserved.
+//! Why something could not be recorded, or what is recorded not be read.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use miette::Diagnostic;
 
 use super::{KeyId, NotNoted, Role};
 
-/// Why no IVs could be reserved; none were given out.
+/// Why something could not be recorded, or what is recorded not be read; no number was given out.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum IvStoreError {
@@ -22,14 +22,14 @@ pub enum IvStoreError {
         /// Why not.
         error: io::Error,
     },
-    /// A mark is there and cannot be read.
+    /// A file is there and cannot be read.
     Read {
         /// The file.
         path: PathBuf,
         /// Why not.
         error: io::Error,
     },
-    /// A file is there and says no mark.
+    /// A file is there and says something else than records.
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -62,9 +62,9 @@ pub enum IvStoreError {
     },
     /// Other gateways have to know the records, or that they do not, and cannot be told.
     NotNoted(NotNoted),
-    /// The numbers have come to an end for a key.
+    /// The IVs have come to an end for a key.
     UsedUp {
-        /// The file with the marks.
+        /// The file with the records.
         path: PathBuf,
         /// The key.
         key: KeyId,
@@ -74,15 +74,15 @@ pub enum IvStoreError {
 impl fmt::Display for IvStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IvStoreError::NoDirectory => f.write_str("no state directory for the record of used IVs"),
+            IvStoreError::NoDirectory => f.write_str("no state directory for the records of used numbers"),
             IvStoreError::Write { path, .. } => {
-                write!(f, "cannot write the record of used IVs: {}", path.display())
+                write!(f, "cannot write the records of used numbers: {}", path.display())
             }
             IvStoreError::Read { path, .. } => {
-                write!(f, "cannot read the record of used IVs: {}", path.display())
+                write!(f, "cannot read the records of used numbers: {}", path.display())
             }
             IvStoreError::Corrupt { path, why } => {
-                write!(f, "the record of used IVs is damaged: {}: {why}", path.display())
+                write!(f, "the records of used numbers are damaged: {}: {why}", path.display())
             }
             IvStoreError::Missing { path } => {
                 write!(f, "the file of records {} is missing", path.display())
@@ -126,13 +126,12 @@ impl Diagnostic for IvStoreError {
             }
             IvStoreError::Read { .. } => {
                 "run as the user whom the file belongs to, or give this user the right to read it; do \
-                 not remove it: it says which IVs of the key have been used"
+                 not remove it: it says which IVs and sequence numbers have been used"
             }
             IvStoreError::Corrupt { .. } => {
-                "which IVs of this key have been used is not known any more. The safe way is a new key \
-                 for the SA. If the file is restored from a backup, or removed, IVs are taken from the \
-                 clock on: do that only if you are sure that the clock is right, has never been ahead, \
-                 and that the key has been started at most now and then"
+                "which numbers have been used, and which packets received, is not known any more. The safe way is a new key \
+                 for each SA, with the file removed and `forebay state accept`. A file restored from a backup lacks what was \
+                 used since"
             }
             IvStoreError::Missing { .. } => {
                 "put the file back. If it is lost, give the SAs new keys: which numbers were used and which packets were received is not \
@@ -155,7 +154,7 @@ impl Diagnostic for IvStoreError {
                  reserved before is used until its end"
             }
             IvStoreError::UsedUp { .. } => {
-                "the SA needs a new key, or the machine's clock and this key's `marks` (in ns since 1970, in the \
+                "the SA needs a new key, or the machine's clock and this key's records (`i/` lines, in ns since 1970, in the \
                  upper half 2^63 more) are far off"
             }
         };

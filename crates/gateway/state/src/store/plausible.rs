@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::ivs::{HALF, half};
+use super::record::{HALF, half};
 use super::{IvStoreError, KeyId, SequenceId};
 
 /// Numbers that one message may be ahead by, whatever the time: two stripes of a pair and a block.

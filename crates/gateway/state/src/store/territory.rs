@@ -96,7 +96,7 @@ fn bits(end: u64) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::ivs::half;
+    use super::super::record::half;
     use super::*;
 
     const END: u64 = u32::MAX as u64;

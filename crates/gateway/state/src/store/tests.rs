@@ -1,12 +1,107 @@
 use proptest::prelude::*;
 
+use std::any::Any;
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use forebay_crypto::{SecretBytes, Suite};
+use forebay_ipsec::Received;
 
-const STEPS: [Step; 6] =
-    [Step::Locked, Step::Opened, Step::Written, Step::Synced, Step::Renamed, Step::DirectorySynced];
+/// A file system on which the process ends behind so many operations, as by a kill or a power failure that lost nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Crashing(Arc<AtomicUsize>);
+
+impl Crashing {
+    pub(super) fn after(operations: usize) -> Arc<Crashing> {
+        Arc::new(Crashing(Arc::new(AtomicUsize::new(operations))))
+    }
+
+    fn step(&self) -> io::Result<()> {
+        let left = self.0.load(Ordering::Relaxed);
+        self.0.store(left.saturating_sub(1), Ordering::Relaxed);
+        if left == 0 { Err(io::Error::other("power")) } else { Ok(()) }
+    }
+}
+
+impl Files for Crashing {
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        self.step()?;
+        System.make_directory(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
+        self.step()?;
+        System.lock(path)
+    }
+
+    fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+        System.read(path, most)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Writing>> {
+        self.step()?;
+        Ok(Box::new((self.clone(), System.create(path)?)))
+    }
+
+    fn append(&self, path: &Path) -> io::Result<Box<dyn Writing>> {
+        self.step()?;
+        Ok(Box::new((self.clone(), System.append(path)?)))
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        System.identity(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step()?;
+        System.rename(from, to)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.step()?;
+        System.sync_directory(path)
+    }
+
+    fn names(&self, path: &Path) -> io::Result<Vec<String>> {
+        System.names(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.step()?;
+        System.remove(path)
+    }
+}
+
+impl Writing for (Crashing, Box<dyn Writing>) {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.step()?;
+        // Some of it may have come to the file.
+        let half = bytes.len() / 2;
+        self.1.write(&bytes[..half])?;
+        self.0.step()?;
+        self.1.write(&bytes[half..])
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.step()?;
+        self.1.sync()
+    }
+}
+
+/// More operations than anything here takes.
+pub(super) const OPERATIONS: usize = 40;
+
+/// The same directory as a process sees it that ends behind so many operations.
+pub(super) fn crashing(store: &IvStore, operations: usize) -> IvStore {
+    let journal = Arc::default();
+    IvStore { files: Crashing::after(operations), journal, ..store.clone() }
+}
+
+/// The same directory as another process sees it.
+pub(super) fn restarted(store: &IvStore) -> IvStore {
+    IvStore { journal: Arc::default(), ..store.clone() }
+}
 
 fn keys(suite: &str, byte: u8) -> SaKeys {
     let suite: Suite = suite.parse().unwrap();
@@ -21,16 +116,6 @@ fn id(byte: u8) -> KeyId {
 
 fn one(store: &IvStore, now_ns: u64, count: u64) -> Range<u64> {
     store.reserve(&BTreeMap::from([(id(1), count)]), now_ns).unwrap()[&id(1)].clone()
-}
-
-/// A reservation that stops behind `step`, as if the power had gone.
-fn crash(store: &IvStore, now_ns: u64, count: u64, step: Step) {
-    let stop = |at| if at == step { Err(io::Error::other("power")) } else { Ok(()) };
-    let counts = BTreeMap::from([(id(1), count)]);
-    assert!(matches!(
-        store.reserve_stepwise(&counts, now_ns, &mut { stop }),
-        Err(IvStoreError::Write { .. })
-    ));
 }
 
 fn store() -> (tempfile::TempDir, IvStore) {
@@ -89,51 +174,54 @@ fn files_are_for_the_owner_only_and_named_by_the_fingerprint() {
     let (_directory, store) = store();
     one(&store, 1000, 10);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-    let table = store.directory().join("together.json");
     assert_eq!(mode(store.directory()), 0o700);
-    assert_eq!((mode(&table), mode(&store.directory().join("lock"))), (0o600, 0o600));
-    let text = format!("{{\"schema\":2,\"floor\":0,\"marks\":{{\"{}\":[1010,0]}}}}\n", id(1));
-    assert_eq!(fs::read_to_string(&table).unwrap(), text);
+    for name in [journal::FILE, "lock", "manifest.json"] {
+        assert_eq!(mode(&store.directory().join(name)), 0o600);
+    }
+    let text = fs::read_to_string(store.directory().join(journal::FILE)).unwrap();
+    // printf '0 0 journal 1' | sha256sum | cut -c1-8
+    assert_eq!(text.lines().next(), Some("c348db16 0 0 journal 1"));
+    assert!(text.contains(&format!(" i/{} 1010\n", id(1))), "{text}");
 }
 
-/// Files of one mark, as versions before wrote them.
 #[test]
-fn damaged_marks_are_errors_and_stay_as_they_are() {
+fn a_damaged_journal_is_an_error_and_stays_as_it_is() {
     let (_directory, store) = store();
-    let path = store.directory().join(format!("{}.json", id(1)));
-    let table = store.directory().join("together.json");
-    one(&store, 1000, 10);
-    let damaged: [&[u8]; 9] = [
-        b"",
-        b"\0\0\0\0",
-        b"\xff\xfe",
-        b"{\"schema\":1}",
-        b"{\"schema\":3,\"reserved_until\":5}",
-        b"{\"schema\":1,\"reserved_until\":-5}",
-        b"{\"schema\":1,\"reserved_until\":1e3}",
-        b"{\"schema\":1,\"reserved_until\":5} 6",
-        &[b' '; 1000],
-    ];
-    let good = fs::read(&table).unwrap();
-    for bytes in damaged {
-        for path in [&path, &table] {
-            fs::write(path, bytes).unwrap();
-            let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
-            assert!(matches!(error, IvStoreError::Corrupt { .. }), "{bytes:?}: {error}");
-            assert!(error.to_string().contains(path.to_str().unwrap()));
-            assert!(miette::Diagnostic::help(&error).unwrap().to_string().contains("new key"));
-            assert_eq!(fs::read(path).unwrap(), bytes);
-            fs::write(&table, &good).unwrap();
-            let _ = fs::remove_file(store.directory().join(format!("{}.json", id(1))));
+    let path = store.directory().join(journal::FILE);
+    for _ in 0..4 {
+        one(&store, 1000, 10);
+        store.put_windows(&[window(1, 16)], 0, &|_| true).unwrap();
+    }
+    let good = fs::read(&path).unwrap();
+    let flipped = [0, 5, 30, good.len() / 2].map(|at| {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1;
+        bytes
+    });
+    let unknown = format!("{}{}", String::from_utf8(good.clone()).unwrap(), journal::line(90, 0, "z/0f 5"));
+    let newer = journal::line(0, 0, "journal 2");
+    let cut = good[good.len() / 2..].to_vec();
+    for bytes in flipped.into_iter().chain([vec![], vec![0; 50], unknown.into(), newer.into(), cut]) {
+        fs::write(&path, &bytes).unwrap();
+        for store in [&store, &restarted(&store)] {
+            for error in [
+                store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err(),
+                store.windows().unwrap_err(),
+                store.put_windows(&[window(1, 100)], 0, &|_| true).unwrap_err(),
+                store.lives(&[sequence_id(1)], 5).unwrap_err(),
+                store.reserve_sequences(&[wanted(1, 5, 100)]).unwrap_err(),
+            ] {
+                assert!(matches!(error, IvStoreError::Corrupt { .. }), "{error}");
+                assert!(error.to_string().contains(path.to_str().unwrap()));
+                assert!(miette::Diagnostic::help(&error).unwrap().to_string().contains("new key"));
+            }
         }
+        assert_eq!(fs::read(&path).unwrap(), bytes);
     }
-    for path in [path, table] {
-        let _ = fs::remove_file(&path);
-        fs::create_dir(&path).unwrap();
-        let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
-        assert!(matches!(error, IvStoreError::Read { .. }), "{error}");
-        fs::remove_dir(&path).unwrap();
-    }
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
+    assert!(matches!(error, IvStoreError::Read { .. }), "{error}");
 }
 
 #[test]
@@ -157,15 +245,16 @@ fn numbers_come_to_an_end_without_wrapping() {
 }
 
 #[test]
-fn a_crash_behind_any_step_repeats_nothing_and_hinders_nothing() {
-    for step in STEPS {
+fn a_crash_behind_any_operation_repeats_nothing_and_hinders_nothing() {
+    for operations in 0..OPERATIONS {
         let (_directory, store) = store();
-        let before = one(&store, 1000, 10);
-        crash(&store, 1000, 10, step);
-        let after = one(&store, 1000, 10);
-        assert!(after.start >= before.end, "{step:?}");
-        crash(&store, 0, 1, step);
-        assert!(one(&store, 0, 1).start >= after.end, "{step:?}");
+        let mut used = vec![];
+        for _ in 0..2 {
+            let crashed = crashing(&store, operations).reserve(&BTreeMap::from([(id(1), 10)]), 1000);
+            used.extend(crashed.ok().map(|ranges| ranges[&id(1)].clone()));
+            used.push(one(&store, 0, 10));
+        }
+        assert_disjoint(&mut used);
     }
 }
 
@@ -173,10 +262,9 @@ fn a_crash_behind_any_step_repeats_nothing_and_hinders_nothing() {
 fn what_a_crash_left_of_a_temporary_file_does_not_matter() {
     let (_directory, store) = store();
     let before = one(&store, 1000, 10);
-    for left in ["", "{\"sch", "{\"schema\":1,\"reserved_until\":3}\nlonger than what comes", "\0\0\0\0\0\0"]
-    {
-        fs::write(store.directory().join("together.tmp"), left).unwrap();
-        assert!(one(&store, 0, 1).start >= before.end);
+    for left in ["", "c348db16 0 0 jou", "longer than what comes\n\n\n", "\0\0\0\0\0\0"] {
+        fs::write(store.directory().join("records.tmp"), left).unwrap();
+        assert!(one(&restarted(&store), 0, 1).start >= before.end);
     }
 }
 
@@ -207,57 +295,22 @@ fn assert_disjoint(ranges: &mut [Range<u64>]) {
     }
 }
 
-/// What happens to a store.
-#[derive(Clone, Debug)]
-enum Event {
-    Reserve {
-        now_ns: u64,
-        count: u64,
-    },
-    Crash {
-        now_ns: u64,
-        count: u64,
-        step: Step,
-    },
-    /// A temporary file is cut off, as a file system may after a power failure.
-    Truncate,
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    let (now_ns, count) = (0..5000u64, 1..100u64);
-    prop_oneof![
-        (now_ns.clone(), count.clone()).prop_map(|(now_ns, count)| Event::Reserve { now_ns, count }),
-        (now_ns, count, 0..STEPS.len()).prop_map(|(now_ns, count, step)| Event::Crash {
-            now_ns,
-            count,
-            step: STEPS[step]
-        }),
-        Just(Event::Truncate),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Whatever the clock says and wherever reservations stop, nothing is given out twice.
     #[test]
-    fn no_history_repeats_an_iv(events in proptest::collection::vec(event(), 1..30)) {
+    fn no_history_repeats_an_iv(
+        events in prop::collection::vec((0..5000u64, 1..100u64, prop::option::of(0..OPERATIONS)), 1..30),
+    ) {
         let (_directory, store) = store();
         let mut ranges = vec![];
-        for event in events {
-            match event {
-                Event::Reserve { now_ns, count } => {
-                    let range = one(&store, now_ns, count);
-                    prop_assert!(range.start >= now_ns && range.end - range.start == count);
-                    ranges.push(range);
-                }
-                Event::Crash { now_ns, count, step } => crash(&store, now_ns, count, step),
-                Event::Truncate => {
-                    if store.directory().is_dir() {
-                        fs::write(store.directory().join("together.tmp"), "").unwrap();
-                    }
-                }
-            }
+        for (now_ns, count, crash) in events {
+            let process = crash.map_or(store.clone(), |operations| crashing(&store, operations));
+            let Ok(range) = process.reserve(&BTreeMap::from([(id(1), count)]), now_ns) else { continue };
+            let range = range[&id(1)].clone();
+            prop_assert!(range.start >= now_ns && range.end - range.start == count);
+            ranges.push(range);
         }
         assert_disjoint(&mut ranges);
     }
@@ -273,9 +326,7 @@ fn marks_of_all_keys_stand_in_one_file() {
     assert_eq!((&all[&id(1)], &all[&id(2)]), (&(1010..1020), &(0..10)));
     assert_eq!(one(&store, 0, 10), 1020..1030);
     assert_eq!(store.reserve(&many, 0).unwrap()[&id(1)], 1030..1040);
-    let names = store.directory().read_dir().unwrap().map(|entry| entry.unwrap().file_name());
-    let records = names.filter(|name| name.to_string_lossy().ends_with(".json")).count();
-    assert_eq!(records, 2, "the table, and whose the directory is");
+    assert_eq!(store.directory().read_dir().unwrap().count(), 3, "the journal, the note and the lock");
 }
 
 /// A pipe cannot be made durable, which the system is asked for and says.
@@ -350,89 +401,172 @@ fn an_sa_is_known_by_spi_and_all_its_keys() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Wherever a reservation of numbers stops, nothing that was given out is given out again.
+    /// Wherever a process stops, nothing of any kind that was recorded is lost, and no number is given out twice.
     #[test]
-    fn no_crash_repeats_a_sequence_number(
-        events in proptest::collection::vec((1_u64..50, proptest::option::of(proptest::sample::select(&STEPS[..]))), 1..20),
+    fn no_crash_lowers_what_was_recorded(
+        events in prop::collection::vec((1_u64..50, prop::option::of(0..OPERATIONS), any::<bool>()), 1..20),
     ) {
         let (_directory, store) = store();
-        let mut given = 0;
-        for (count, crash) in events {
-            let stop = |at| if Some(at) == crash { Err(io::Error::other("power")) } else { Ok(()) };
-            let raise = |marks: &mut BTreeMap<String, u64>| {
-                let mark = marks.entry(sequence_id(1).to_string()).or_default();
-                *mark += count;
-                (*mark - count, *mark)
+        let (mut noted, mut tried, mut given, mut life) = (0, 0, 0, LifeNote::default());
+        for (more, crash, restarts) in events {
+            let process = match (crash, restarts) {
+                (Some(operations), _) => crashing(&store, operations),
+                (None, true) => restarted(&store),
+                (None, false) => store.clone(),
             };
-            if let Ok((after, last)) = store.change_sequences_stepwise(&[sequence_id(1)], raise, &mut { stop }) {
-                prop_assert!(after >= given);
-                given = last;
+            if let Ok(blocks) = process.reserve_sequences(&[wanted(1, more, u64::MAX)]) {
+                prop_assert!(blocks[0].after >= given);
+                given = blocks[0].last;
             }
+            tried = noted.max(tried) + more;
+            if process.put_windows(&[window(1, tried)], 0, &|_| true).is_ok() {
+                noted = tried;
+            }
+            let next = LifeNote { packets: life.packets + more, ..life };
+            if process.settle_lives(&[(sequence_id(1), next)]).is_ok() {
+                life = next;
+            }
+            let found = store.windows_of(&[sequence_id(1)]).unwrap().first().map_or(0, |note| note.received.top);
+            prop_assert!((noted..=tried).contains(&found), "{found} of {noted} to {tried}");
+            prop_assert!(store.lives(&[sequence_id(1)], 0).unwrap()[0].packets >= life.packets);
         }
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+/// A reservation costs what is reserved, whichever SAs were there before; and what they used is known when they come back.
+#[test]
+fn numbers_of_sas_that_are_gone_are_known_when_they_come_back() {
+    let (_directory, store) = store();
+    let want = |n| Wanted { id: id_of(n), count: 10, end: u64::MAX };
+    store.reserve_sequences(&(1..=2_000).map(want).collect::<Vec<_>>()).unwrap();
+    let size = || fs::metadata(store.directory().join(journal::FILE)).unwrap().len();
+    let before = size();
+    store.reserve_sequences(&[want(5)]).unwrap();
+    assert!(size() - before < 100, "a line");
+    let block = restarted(&store).reserve_sequences(&[want(1_999)]).unwrap()[0];
+    assert_eq!((block.after, block.last), (10, 20));
+}
 
-    /// Whichever SAs come and go, wherever the files are written and whatever is in them, no number is given out twice.
-    #[test]
-    fn marks_of_sas_that_are_gone_come_back_with_them(
-        events in proptest::collection::vec(
-            (1_u32..12, 1_u64..50, proptest::collection::btree_set(1_u32..12, 0..4),
-             proptest::option::of((0_usize..3, proptest::sample::select(&STEPS[..])))), 1..40),
-    ) {
-        let (_directory, store) = store();
-        let store = IvStore { kept: 3, ..store };
-        let mut given = BTreeMap::new();
-        for (sa, count, used, crash) in events {
-            let wanted = Wanted { id: id_of(sa), count, end: u64::MAX };
-            let block = store.reserve_sequences(&[wanted]).unwrap()[0];
-            let before = given.insert(sa, block.last).unwrap_or(0);
-            prop_assert!(block.after >= before, "{sa}: {block:?} behind {before}");
-            let mut left = crash.map(|(count, _)| count);
-            let stop = |at| match crash {
-                Some((_, step)) if step == at => match &mut left {
-                    Some(0) => Err(io::Error::other("power")),
-                    Some(left) => { *left -= 1; Ok(()) }
-                    None => Ok(()),
-                },
-                _ => Ok(()),
-            };
-            let used = used.into_iter().map(id_of).collect();
-            let retired = store.retire_sequences_stepwise(&used, &mut { stop });
-            prop_assert!(retired.is_ok() || crash.is_some());
-            for (sa, last) in &given {
-                let known = |records: Vec<Record>| {
-                    records.into_iter().any(|one| one == Record::Numbers { id: id_of(*sa), last: *last })
-                };
-                prop_assert!(known(store.records().unwrap()), "{sa} is in neither file");
+/// The records of one process are seen by another.
+#[test]
+fn two_processes_see_what_the_other_has_recorded() {
+    let (_directory, one) = store();
+    let other = restarted(&one);
+    one.put_windows(&[window(1, 16)], 0, &|_| true).unwrap();
+    other.put_windows(&[window(2, 32)], 0, &|_| true).unwrap();
+    one.put_windows(&[window(3, 64)], 0, &|_| true).unwrap();
+    other.put_windows(&[window(1, 128)], 0, &|_| true).unwrap();
+    let ids = [1, 2, 3].map(sequence_id);
+    for store in [&one, &other] {
+        assert_eq!(store.windows_of(&ids).unwrap(), [window(1, 128), window(2, 32), window(3, 64)]);
+    }
+}
+
+/// The journal never becomes much longer than what holds, and many keys behind the clock become one.
+#[test]
+fn outdated_lines_are_removed_and_keys_behind_the_clock_are_pruned() {
+    let (_directory, store) = store();
+    let store = IvStore { kept: 8, ..store };
+    for round in 0..300_u64 {
+        let notes: Vec<WindowNote> = (0..100).map(|number| window(number, round)).collect();
+        // A second, which is behind all IVs.
+        store.put_windows(&notes, 1, &|_| true).unwrap();
+        let key = (round % 200) as u8;
+        reserve_of(&store, key, 1_000 + 10 * round, 20);
+        let text = fs::read_to_string(store.directory().join(journal::FILE)).unwrap();
+        assert!(text.lines().count() <= 4_096 + 600, "{} lines", text.lines().count());
+    }
+    let ids = [0, 99].map(sequence_id);
+    assert_eq!(restarted(&store).windows_of(&ids).unwrap(), [window(0, 299), window(99, 299)]);
+    let pruned = |store: &IvStore| store.read(|records| (records.ivs.len(), records.floor)).unwrap();
+    let (keys, floor) = pruned(&store);
+    assert!(keys < 200 && (1_000..=4_010).contains(&floor), "{keys} {floor}");
+    assert_eq!(pruned(&restarted(&store)), (keys, floor));
+    for key in 0..200_u8 {
+        let last = 1_000 + 10 * if key < 100 { 200 + u64::from(key) } else { u64::from(key) } + 20;
+        let range = reserve_of(&store, key, 5, 1);
+        assert!(range.start >= last, "key {key}: {range:?}");
+    }
+}
+
+fn reserve_of(store: &IvStore, key: u8, now_ns: u64, count: u64) -> Range<u64> {
+    store.reserve(&BTreeMap::from([(id(key), count)]), now_ns).unwrap()[&id(key)].clone()
+}
+
+/// A pair is dissolved, and the clock of the gateway that is left goes back. It was either of the two.
+#[test]
+fn a_gateway_that_leaves_its_pair_starts_behind_the_ivs_of_both() {
+    for number in 0..2 {
+        let (_directory, alone) = store();
+        let territory = |number| alone.clone().in_territory(Territory::of(number).unwrap());
+        let (own, now) = (territory(number), 1_000_000);
+        let used = reserve_of(&own, 1, now, 10);
+        let of_peer = if number == 0 { HALF + now + 70 } else { now + 70 };
+        own.take_over(&[Record::Ivs { key: id(1), until: of_peer }], Plausible::after(None)).unwrap();
+        let after = reserve_of(&alone, 1, 5, 10);
+        assert!(after.start >= used.end && after.start >= of_peer, "gateway {number}: {after:?}");
+        // It joins again, and what it used meanwhile is nobody's.
+        for range in [territory(0), territory(1)].map(|one| reserve_of(&one, 1, 5, 10)) {
+            assert!(range.start >= after.end || range.end <= after.start, "gateway {number}: {range:?}");
+            assert!(range.start >= used.end || range.end <= used.start, "gateway {number}: {range:?}");
+        }
+        let ends = own.read(|records| records.ivs_of(id(1))).unwrap();
+        assert!(own.records().unwrap().contains(&Record::Ivs { key: id(1), until: ends[1] }));
+    }
+}
+
+/// A write that ends anywhere damages at most what it was to record: all that was recorded before holds, and more can be recorded.
+#[test]
+fn a_torn_end_loses_nothing_that_was_recorded_before() {
+    let (_directory, store) = store();
+    let put = |store: &IvStore, notes: &[WindowNote]| store.put_windows(notes, 1_000, &|_| true).unwrap();
+    put(&store, &[window(1, 16), window(2, 16)]);
+    put(&store, &[window(1, 32)]);
+    let path = store.directory().join(journal::FILE);
+    let whole = fs::read(&path).unwrap();
+    put(&store, &[window(1, 64), window(2, 64), window(3, 64)]);
+    let longer = fs::read(&path).unwrap();
+    let ids = [1, 2].map(sequence_id);
+    for len in whole.len()..longer.len() {
+        for filled in [&b""[..], &[0; 100][..]] {
+            fs::write(&path, [&longer[..len], filled].concat()).unwrap();
+            let next = restarted(&store);
+            for (note, least) in next.windows_of(&ids).unwrap().iter().zip([32, 16]) {
+                assert!([least, 64].contains(&note.received.top), "{note:?} at {len}");
             }
+            put(&next, &[window(2, 1_000)]);
+            assert_eq!(restarted(&store).windows_of(&ids[1..]).unwrap(), [window(2, 1_000)], "at {len}");
         }
     }
+    // A block in the midst of the last batch.
+    let mut bytes = longer.clone();
+    bytes[whole.len() + 10..whole.len() + 150].fill(0);
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(restarted(&store).windows_of(&ids).unwrap()[0].received.top, 32);
 }
 
 #[test]
-fn marks_of_sas_that_are_gone_are_in_a_file_of_their_own() {
-    let (_directory, store) = store();
-    let want = |n| Wanted { id: id_of(n), count: 10, end: u64::MAX };
-    let all: Vec<Wanted> = (1..=2_000).map(want).collect();
-    store.reserve_sequences(&all).unwrap();
-    let size = |name: &str| fs::metadata(store.directory().join(name)).map_or(0, |file| file.len());
-    let before = size("sequences.json");
-    store.retire_sequences(&all.iter().map(|one| one.id).collect()).unwrap();
-    assert_eq!(size("sequences.json"), before, "all are used");
-    store.retire_sequences(&(1..=5).map(id_of).collect()).unwrap();
-    assert!(size("sequences.json") < 1_000 && size("retired-sequences.txt") > 50_000);
-    let block = store.reserve_sequences(&[want(1_999)]).unwrap()[0];
-    assert_eq!((block.after, block.last), (10, 20));
-    fs::write(store.directory().join("retired-sequences.txt"), "0f 1\n").unwrap();
-    let damaged = store.reserve_sequences(&[want(1_500)]).unwrap_err();
-    assert!(damaged.to_string().contains("line 1"), "{damaged}");
-    // Those that are there need no other file.
-    store.reserve_sequences(&[want(3)]).unwrap();
+fn the_last_note_of_an_sa_holds_in_this_process_and_the_next() {
+    let (_directory, one) = store();
+    assert_eq!((one.windows().unwrap(), one.windows_of(&[sequence_id(1)]).unwrap()), (vec![], vec![]));
+    one.put_windows(&[], 0, &|_| true).unwrap();
+    assert!(!one.directory().exists(), "neither reading nor nothing to note makes anything");
+    one.put_windows(&[window(1, 16), window(2, 16)], 0, &|_| true).unwrap();
+    one.put_windows(&[window(1, 500)], 0, &|_| true).unwrap();
+    let received = Received { top: 400, certain: 390, missing: vec![(17, 20), (300, 300)] };
+    let exact = WindowNote { id: sequence_id(2), received };
+    one.put_windows(std::slice::from_ref(&exact), 0, &|_| true).unwrap();
+    for store in [restarted(&one), one] {
+        let found = store.windows_of(&[2, 3, 1].map(sequence_id)).unwrap();
+        assert_eq!(found, [exact.clone(), window(1, 500)]);
+        assert_eq!(store.windows().unwrap().len(), 2);
+    }
+}
+
+fn window(byte: u8, top: u64) -> WindowNote {
+    WindowNote { id: sequence_id(byte), received: Received::up_to(top) }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use forebay_ipsec::Received;
 use forebay_planted::{Fault, planted};
 use forebay_time::Duration;
 
-use crate::{Ahead, IvStoreError, Record, SequenceId, WindowNote, WindowStore};
+use crate::{Ahead, IvStore, IvStoreError, Record, SequenceId, WindowNote};
 use forebay_worker::Worker;
 
 /// Numbers that are noted ahead at most: 16 million packets a second.
@@ -140,7 +140,7 @@ impl State {
 /// What the thread and the others share.
 pub struct Notes {
     /// Where windows are noted.
-    pub store: WindowStore,
+    pub store: IvStore,
     /// The time since the Unix epoch.
     pub clock: fn() -> std::time::Duration,
     /// What is known.
@@ -163,7 +163,7 @@ impl Notes {
     /// Notes this and makes it durable.
     ///
     /// # Errors
-    /// As [`WindowStore::put`].
+    /// As [`IvStore::put_windows`].
     pub fn put(&self, notes: &[WindowNote]) -> Result<(), IvStoreError> {
         let records: Vec<Record> = notes.iter().map(Record::from).collect();
         let noting = self.store.replica().begin(&records).map_err(IvStoreError::NotNoted)?;
@@ -175,7 +175,7 @@ impl Notes {
     /// Notes limits: at the other gateway all of them, here what is to be on the disk.
     ///
     /// # Errors
-    /// As [`WindowStore::put`].
+    /// As [`IvStore::put_windows`].
     pub fn put_raised(&self, raised: &[Raised]) -> Result<(), IvStoreError> {
         let written = |limit: fn(&Raised) -> u64| {
             let raised = raised.iter().filter(move |raised| limit(raised) > 0);
@@ -192,7 +192,7 @@ impl Notes {
         let is_used = |id: &SequenceId| {
             self.state().windows.get(id).is_some_and(|window| window.place.is_some() || window.awaited)
         };
-        self.store.put(notes, (self.clock)().as_secs(), &is_used)
+        self.store.put_windows(notes, (self.clock)().as_secs(), &is_used)
     }
 
     /// Notes what no SA has now; of those that an SA is awaited for, too, if this is the `end`.

@@ -90,7 +90,7 @@ impl Link for End {
 
 /// The number up to which all are noted, of the only SA that has any.
 fn noted(store: &PathBuf) -> u64 {
-    let notes = WindowStore::new(&IvStore::new(store)).all().unwrap_or_default();
+    let notes = IvStore::new(store).windows().unwrap_or_default();
     notes.iter().map(|note| note.received.top).max().unwrap_or(0)
 }
 
@@ -153,7 +153,7 @@ fn bench(directory: tempfile::TempDir) -> Bench {
 fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
     let wire = Arc::<Mutex<Wire>>::default();
     let (mut worker, handle) = worker(&directory, &wire);
-    let store = WindowStore::new(&IvStore::new(directory.path()));
+    let store = IvStore::new(directory.path());
     let (windows, keeper) = Windows::new(store, unix_time, handle.clone());
     keeper.start().unwrap();
     windows.attend(&mut worker);
@@ -410,8 +410,11 @@ fn a_rekey_begins_anew_and_the_old_keys_go_on_if_they_come_back() {
     let session = bench.handle.ask(|worker| worker.sessions()[0]).unwrap();
     let received = bench.handle.ask(move |worker| worker.engine().sad().received(session)).unwrap();
     assert_eq!(received, Some(Received::default()));
-    let store = WindowStore::new(&IvStore::new(bench.directory.path()));
-    assert_eq!(store.of(&[old, new]).unwrap(), [WindowNote { id: old, received: Received::up_to(200) }]);
+    let store = IvStore::new(bench.directory.path());
+    assert_eq!(
+        store.windows_of(&[old, new]).unwrap(),
+        [WindowNote { id: old, received: Received::up_to(200) }]
+    );
     swap(file("in", ""));
     assert_eq!(bench.pass(&packets[..200]), 200);
     assert_eq!(bench.pass(&packets[200..]), 0);
@@ -423,8 +426,9 @@ fn a_rekey_begins_anew_and_the_old_keys_go_on_if_they_come_back() {
 fn a_full_disk_holds_packets_until_there_is_room() {
     let packets = sealed(100);
     let bench = bench(tempfile::tempdir().unwrap());
-    let in_the_way = bench.directory.path().join("windows.tmp");
-    std::fs::create_dir_all(&in_the_way).unwrap();
+    let in_the_way = bench.directory.path().join("lock");
+    std::fs::remove_file(&in_the_way).unwrap();
+    std::fs::create_dir(&in_the_way).unwrap();
     bench.give(&packets[..50]);
     assert!(within_seconds(|| bench.held() == 50));
     assert!(bench.delivered().is_empty());
@@ -456,7 +460,7 @@ fn limits_come_back_when_it_is_quiet() {
 fn limits_are_looked_at_each_second_of_a_clock_that_may_be_set_back() {
     let directory = tempfile::tempdir().unwrap();
     let ms = std::time::Duration::from_millis;
-    let store = WindowStore::new(&IvStore::new(directory.path()));
+    let store = IvStore::new(directory.path());
     let wire = Arc::<Mutex<Wire>>::default();
     let (_worker, handle) = worker(&directory, &wire);
     let (_windows, mut keeper) = Windows::new(store, || std::time::Duration::from_secs(10), handle);
@@ -485,7 +489,7 @@ fn a_clock_that_is_set_back_does_not_stop_the_rate() {
 fn a_message_about_an_sa_that_is_gone_is_not_about_its_successor() {
     let directory = tempfile::tempdir().unwrap();
     let (mut worker, handle) = worker(&directory, &Arc::default());
-    let store = WindowStore::new(&IvStore::new(directory.path()));
+    let store = IvStore::new(directory.path());
     let (windows, mut keeper) = Windows::new(store, unix_time, handle);
     windows.attend(&mut worker);
     begin(&mut worker, &windows, &file("in", ""));
@@ -515,7 +519,7 @@ fn a_message_about_an_sa_that_is_gone_is_not_about_its_successor() {
 
 /// What is noted of an SA.
 fn noted_of(directory: &tempfile::TempDir, id: SequenceId) -> u64 {
-    let notes = WindowStore::new(&IvStore::new(directory.path())).of(&[id]).unwrap();
+    let notes = IvStore::new(directory.path()).windows_of(&[id]).unwrap();
     notes.first().map_or(0, |note| note.received.top)
 }
 
@@ -523,15 +527,15 @@ fn noted_of(directory: &tempfile::TempDir, id: SequenceId) -> u64 {
 fn is_read_again(before: impl FnOnce(&Windows, &mut Worker, &SasFile)) {
     let directory = tempfile::tempdir().unwrap();
     let (mut worker, handle) = worker(&directory, &Arc::default());
-    let store = WindowStore::new(&IvStore::new(directory.path()));
+    let store = IvStore::new(directory.path());
     let (windows, _keeper) = Windows::new(store.clone(), unix_time, handle);
     windows.attend(&mut worker);
     let file = file("in", "");
     let id = inbound_id(&file.entries[0]).unwrap();
     let note = |top| WindowNote { id, received: Received::up_to(top) };
-    store.put(&[note(100)], 0, &|_| true).unwrap();
+    store.put_windows(&[note(100)], 0, &|_| true).unwrap();
     before(&windows, &mut worker, &file);
-    store.put(&[note(5_000)], 0, &|_| true).unwrap();
+    store.put_windows(&[note(5_000)], 0, &|_| true).unwrap();
     begin(&mut worker, &windows, &file);
     let session = worker.sessions()[0];
     assert_eq!(worker.engine().sad().sequence(session), Some(5_000));

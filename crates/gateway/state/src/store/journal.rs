@@ -1,0 +1,302 @@
+//! The journal: one file with all records, to which lines are appended, and which is replaced by one without outdated lines when these
+//! are many.
+//!
+//! ```text
+//! <checksum> <batch> <seconds since the Unix epoch> <key> <value>
+//! 5f1c0a77 0 0 journal 1
+//! 0d6be1a2 7 1764000000 w/9ec756e096a28abd40fde631a986d900 4096 2048
+//! ```
+//!
+//! The first line names the format. The last line of a key holds. Each append is synced before the next one begins, so that a crash
+//! can damage lines of the last batch only; of that batch nothing was used yet, and lines that are damaged are passed over. A damaged
+//! line of any other batch is an error: to go on without it could repeat a number or let recorded packets in.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use forebay_planted::{Fault, planted};
+use sha2::{Digest, Sha256};
+
+use super::files::{Files, Identity};
+use super::record::{Record, Records};
+use super::{IvStore, IvStoreError, SequenceId, legacy, note, replace};
+
+/// The file.
+pub(super) const FILE: &str = "records.log";
+/// Longest file, in bytes: some ten million SAs.
+const MAX_LEN: u64 = 1 << 30;
+/// The version of the format, which the first line names.
+const SCHEMA: &str = "1";
+/// The key of the first line, and that of the floor below which all IVs count as used.
+const JOURNAL: &str = "journal";
+const FLOOR: &str = "floor";
+/// Outdated lines from which on the file is replaced, if they are more than those that hold.
+const OUTDATED_MIN: usize = 4_096;
+/// Most windows that are kept of SAs that are not in use; the oldest are forgotten first.
+const UNUSED_MAX: usize = 16_384;
+
+/// The journal as it was read or written last.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    /// By what it is seen whether another process has changed the file; `None` if it has to be read.
+    file: Option<Identity>,
+    pub(super) records: Records,
+    /// Lines in the file, outdated ones included.
+    lines: usize,
+    /// The number of the last batch: lines that were appended together have one, higher than those before.
+    batch: u64,
+    /// Whether its end is damaged, so that nothing may be appended.
+    damaged: bool,
+    /// Whether a write failed, so that nothing may be appended to what may not be on the disk.
+    doubtful: bool,
+    /// Whether the note is known to be there.
+    is_noted: bool,
+}
+
+/// What else is to be known when records are written.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Writing<'a> {
+    /// The time in nanoseconds since the Unix epoch: ends of reserved IVs behind it may be pruned.
+    pub(super) now_ns: u64,
+    /// Which inbound SAs are used; without it no window is forgotten.
+    pub(super) used: Option<&'a dyn Fn(&SequenceId) -> bool>,
+}
+
+impl Journal {
+    /// Reads the file, unless it is as it was; moves what versions before have left into it.
+    ///
+    /// # Errors
+    /// If it cannot be read, is damaged, or is missing.
+    pub(super) fn refresh(&mut self, store: &IvStore) -> Result<(), IvStoreError> {
+        let path = store.directory.join(FILE);
+        let read_error = |error| IvStoreError::Read { path: path.clone(), error };
+        let file = match store.files.identity(&path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(read_error(error)),
+        };
+        if file.is_some() && self.file == file {
+            return Ok(());
+        }
+        *self = Journal { doubtful: self.doubtful, ..Journal::default() };
+        // Without the note a migration may have been interrupted, behind which nothing was recorded.
+        if !note::is_there(store)?
+            && let Some(records) = legacy::records(store)?
+        {
+            return self.migrate(store, records);
+        }
+        let Some(file) = file else { return note::must_be_new(store, &path) };
+        if file.1 > MAX_LEN {
+            // A part of it would be believed to be all.
+            return Err(IvStoreError::Corrupt { path, why: format!("it is longer than {MAX_LEN} bytes") });
+        }
+        let bytes = store.files.read(&path, MAX_LEN).map_err(read_error)?;
+        let parsed = Journal::parse(&bytes).map_err(|why| IvStoreError::Corrupt { path, why })?;
+        *self = Journal { file: Some(file), doubtful: self.doubtful, ..parsed };
+        Ok(())
+    }
+
+    /// The same, and makes sure that there is a journal with a note.
+    ///
+    /// # Errors
+    /// As [`Journal::refresh`], and if it cannot be written.
+    pub(super) fn establish(&mut self, store: &IvStore) -> Result<(), IvStoreError> {
+        self.refresh(store)?;
+        if self.file.is_none() {
+            return self.begin_anew(store);
+        }
+        if !self.is_noted {
+            // A crash may have come between the two.
+            note::begin(store)?;
+            self.is_noted = true;
+        }
+        Ok(())
+    }
+
+    /// Begins an empty journal with a note.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn begin_anew(&mut self, store: &IvStore) -> Result<(), IvStoreError> {
+        self.begin(store, Records::default())
+    }
+
+    fn begin(&mut self, store: &IvStore, records: Records) -> Result<(), IvStoreError> {
+        *self = Journal { records, ..Journal::default() };
+        let path = store.directory.join(FILE);
+        let written = self.rewrite(&*store.files, &path).and_then(|()| store.files.identity(&path));
+        let file = written.map_err(|error| IvStoreError::Write { path, error })?;
+        note::begin(store)?;
+        (self.file, self.is_noted) = (Some(file), true);
+        Ok(())
+    }
+
+    /// Begins with what versions before have left. Their files are removed when all of it is durable here.
+    fn migrate(&mut self, store: &IvStore, records: Records) -> Result<(), IvStoreError> {
+        self.begin(store, records)?;
+        legacy::remove(store)?;
+        tracing::info!(directory = %store.directory.display(), records = self.records.len(), "records of a version before are in the journal now");
+        Ok(())
+    }
+
+    /// Appends records and makes them durable, or replaces the file where that is due. The file is locked.
+    ///
+    /// # Errors
+    /// If it cannot be written: then what was recorded before or what is recorded here holds, for each record.
+    pub(super) fn write(
+        &mut self,
+        store: &IvStore,
+        new: Vec<Record>,
+        writing: Writing<'_>,
+    ) -> Result<(), IvStoreError> {
+        let path = store.directory.join(FILE);
+        // Until all is written, what is in memory does not count, nor what is behind the last line that was synced.
+        self.file = None;
+        let doubts = std::mem::replace(&mut self.doubtful, true);
+        self.batch += 1;
+        let at = writing.now_ns / 1_000_000_000;
+        let count = self.lines + new.len();
+        let outdated = count.saturating_sub(self.records.len());
+        let rewrites = doubts || self.damaged || outdated > OUTDATED_MIN.max(self.records.len());
+        let text = (!rewrites).then(|| new.iter().map(|record| line(self.batch, at, record)).collect());
+        new.into_iter().for_each(|record| self.records.apply(record, at));
+        let written = match text {
+            Some(text) => {
+                self.lines = count;
+                append(&*store.files, &path, text)
+            }
+            None => {
+                self.records.prune_ivs(writing.now_ns, store.kept);
+                if let Some(used) = writing.used {
+                    self.records.forget_windows(UNUSED_MAX, used);
+                }
+                self.rewrite(&*store.files, &path)
+            }
+        };
+        let written = written.and_then(|()| store.files.identity(&path));
+        self.file = Some(written.map_err(|error| IvStoreError::Write { path, error })?);
+        self.doubtful = false;
+        Ok(())
+    }
+
+    /// Replaces the file by one with the records that hold, as one batch.
+    fn rewrite(&mut self, files: &dyn Files, path: &Path) -> io::Result<()> {
+        let mut text = line(0, 0, format_args!("{JOURNAL} {SCHEMA}"));
+        self.lines = 1;
+        let mut push = |at, record: &dyn fmt::Display| {
+            text.push_str(&line(self.batch, at, record));
+            self.lines += 1;
+        };
+        if self.records.floor > 0 {
+            push(0, &format_args!("{FLOOR} {}", self.records.floor));
+        }
+        self.records.without_windows().for_each(|record| push(0, &record));
+        self.records.window_notes().for_each(|(note, at)| push(at, &Record::from(&note)));
+        replace(files, path, &text)?;
+        self.damaged = false;
+        Ok(())
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Journal, String> {
+        let mut journal = Journal::default();
+        let mut lines = Lines::default();
+        for text in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let entry = parse_line(text);
+            if lines.number == 0 {
+                let known = entry.as_ref().is_some_and(|entry| entry.key == JOURNAL && entry.value == SCHEMA);
+                if !known {
+                    return Err("its first line does not name a format that this version knows".to_owned());
+                }
+            }
+            let Some(Entry { at, key, value, .. }) = lines.take(entry, |entry| entry.batch) else { continue };
+            match (key, Record::parse(key, value)) {
+                (_, Some(record)) => journal.records.apply(record, at),
+                (FLOOR, None) => {
+                    let floor = value.parse().map_err(|_| format!("line {} has no floor", lines.number))?;
+                    journal.records.floor = journal.records.floor.max(floor);
+                }
+                (JOURNAL, None) => {}
+                (_, None) => {
+                    return Err(format!("line {} is no record that this version knows", lines.number));
+                }
+            }
+        }
+        if lines.number == 0 {
+            return Err("it is empty".to_owned());
+        }
+        journal.damaged = lines.end()? && !planted(Fault::TornLineKept);
+        (journal.lines, journal.batch) = (lines.number, lines.batch);
+        Ok(journal)
+    }
+}
+
+/// Reads lines in batches, of which only the last may be damaged.
+#[derive(Default)]
+pub(super) struct Lines {
+    pub(super) number: usize,
+    pub(super) batch: u64,
+    /// The first damaged line, and the first batch that has a line behind it.
+    damaged: Option<(usize, Option<u64>)>,
+}
+
+impl Lines {
+    /// Takes the next line, `None` if it is damaged; what is taken of it.
+    pub(super) fn take<T>(&mut self, line: Option<T>, batch: impl Fn(&T) -> u64) -> Option<T> {
+        self.number += 1;
+        let Some(line) = line.filter(|line| batch(line) >= self.batch) else {
+            self.damaged = self.damaged.or(Some((self.number, None)));
+            return None;
+        };
+        self.batch = batch(&line);
+        if let Some((_, behind)) = &mut self.damaged {
+            behind.get_or_insert(self.batch);
+        }
+        Some(line)
+    }
+
+    /// Whether the last batch is damaged.
+    ///
+    /// # Errors
+    /// If another one is.
+    pub(super) fn end(&self) -> Result<bool, String> {
+        match self.damaged {
+            Some((number, Some(behind))) if behind < self.batch => Err(format!("line {number} is damaged")),
+            damaged => Ok(damaged.is_some()),
+        }
+    }
+}
+
+/// A line of the file.
+struct Entry<'a> {
+    batch: u64,
+    at: u64,
+    key: &'a str,
+    value: &'a str,
+}
+
+pub(super) fn line(batch: u64, at: u64, record: impl fmt::Display) -> String {
+    let text = format!("{batch} {at} {record}");
+    format!("{} {text}\n", checksum(&text))
+}
+
+/// The line with this text; `None` if it is damaged.
+fn parse_line(text: &[u8]) -> Option<Entry<'_>> {
+    let (sum, text) = std::str::from_utf8(text.strip_suffix(b"\n")?).ok()?.split_once(' ')?;
+    if sum != checksum(text) {
+        return None;
+    }
+    let mut words = text.splitn(4, ' ');
+    let (batch, at) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(Entry { batch, at, key: words.next()?, value: words.next()? })
+}
+
+pub(super) fn checksum(text: &str) -> String {
+    Sha256::digest(text)[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn append(files: &dyn Files, path: &Path, text: String) -> io::Result<()> {
+    let mut file = files.append(path)?;
+    file.write(text.as_bytes())?;
+    file.sync()
+}

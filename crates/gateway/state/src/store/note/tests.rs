@@ -1,0 +1,151 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::super::tests::restarted;
+use super::super::{LifeNote, SequenceId, Wanted, WindowNote};
+use super::*;
+use forebay_ipsec::Received;
+
+fn id() -> SequenceId {
+    "0f".repeat(16).try_into().unwrap()
+}
+
+fn store() -> (tempfile::TempDir, IvStore) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = IvStore::new(directory.path().join("state"));
+    (directory, store)
+}
+
+fn window(top: u64) -> WindowNote {
+    WindowNote { id: id(), received: Received::up_to(top) }
+}
+
+fn cluster() -> ClusterNote {
+    ClusterNote { instance: "one".into(), store: "5e".into(), revision: 1 }
+}
+
+/// A record of every kind, and what a pair and a cluster remember.
+fn write_all(store: &IvStore) {
+    store.reserve(&[("0f".repeat(16).try_into().unwrap(), 5)].into(), 1_000).unwrap();
+    store.reserve_sequences(&[Wanted { id: id(), count: 10, end: 100 }]).unwrap();
+    store.lives(&[id()], 5).unwrap();
+    store.put_windows(&[window(7)], 0, &|_| true).unwrap();
+    store.remember_pair(&PairNote::new(0)).unwrap();
+    store.remember_cluster(&cluster()).unwrap();
+}
+
+/// What each thing says that goes by the journal.
+fn uses(store: &IvStore) -> [Result<(), IvStoreError>; 7] {
+    [
+        store.reserve(&[("0f".repeat(16).try_into().unwrap(), 5)].into(), 1_000).map(drop),
+        store.reserve_sequences(&[Wanted { id: id(), count: 10, end: 100 }]).map(drop),
+        store.records().map(drop),
+        store.lives(&[id()], 9).map(drop),
+        store.windows_of(&[id()]).map(drop),
+        store.put_windows(&[window(9)], 0, &|_| true),
+        store.enter(Role::Pair),
+    ]
+}
+
+/// Another user removes the journal, and recorded packets are taken.
+#[test]
+fn a_journal_that_is_missing_is_an_error_where_it_is_read_and_at_the_start() {
+    let (_directory, store) = store();
+    write_all(&store);
+    store.enter(Role::Pair).unwrap();
+    assert_eq!(store.provenance().unwrap().files, [journal::FILE, FILE]);
+    let path = store.directory().join(journal::FILE);
+    let text = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    // One that runs does not begin it anew either.
+    for store in [&store, &restarted(&store)] {
+        for used in uses(store) {
+            let error = used.unwrap_err();
+            assert!(matches!(&error, IvStoreError::Missing { path: lost } if *lost == path), "{error}");
+        }
+    }
+    fs::write(&path, text).unwrap();
+    assert!(uses(&store).into_iter().all(|used| used.is_ok()));
+    // Unless an operator says that it is lost.
+    fs::remove_file(&path).unwrap();
+    store.accept(5).unwrap();
+    assert!(store.provenance().unwrap().accepted);
+    store.enter(Role::Pair).unwrap();
+    assert_eq!((store.windows().unwrap(), store.pair_note().unwrap()), (vec![], Some(PairNote::new(0))));
+    assert!(!store.take_acceptance().unwrap(), "said once, it holds once");
+}
+
+#[test]
+fn a_gateway_that_leaves_its_peers_does_not_start_without_an_operators_word() {
+    for (was, is) in [(Role::Pair, Role::Alone), (Role::Cluster, Role::Alone), (Role::Pair, Role::Cluster)] {
+        let (_directory, store) = store();
+        store.enter(Role::Alone).unwrap();
+        store.enter(was).unwrap();
+        store.lives(&[id()], 5).unwrap();
+        store.remember_pair(&PairNote::new(1)).unwrap();
+        store.remember_cluster(&cluster()).unwrap();
+        assert!(matches!(store.enter(is), Err(IvStoreError::OfOthers { .. })));
+        store.enter(was).unwrap();
+        store.accept(5).unwrap();
+        store.enter(is).unwrap();
+        assert_eq!((store.pair_note().unwrap(), store.cluster_note().unwrap()), (None, None));
+        assert_eq!(store.lives(&[id()], 9).unwrap(), [LifeNote { since: 5, at: 5, ..LifeNote::default() }]);
+        store.enter(is).unwrap();
+    }
+}
+
+#[test]
+fn a_note_that_says_something_else_is_an_error() {
+    let (_directory, store) = store();
+    write_all(&store);
+    let path = store.directory().join(FILE);
+    for text in ["", "{}", "{\"schema\":3}", "{\"schema\":2}", "{\"schema\":2,\"role\":\"pair\",\"more\":1}"]
+    {
+        fs::write(&path, text).unwrap();
+        let error = store.enter(Role::Alone).unwrap_err();
+        assert!(matches!(error, IvStoreError::Corrupt { .. }), "{text}: {error}");
+        assert!(store.pair_note().is_err() && restarted(&store).enter(Role::Alone).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_directory_that_others_can_change_is_refused() {
+    let (_directory, store) = store();
+    write_all(&store);
+    let set = |mode| fs::set_permissions(store.directory(), fs::Permissions::from_mode(mode)).unwrap();
+    for mode in [0o777, 0o770, 0o702, 0o1777] {
+        set(mode);
+        let error = store.claim().err().unwrap();
+        let IvStoreError::Write { error, .. } = error else { panic!("{error}") };
+        assert!(error.to_string().contains("others can write to it"), "{error}");
+        assert!(uses(&store)[..6].iter().all(Result::is_err));
+    }
+    set(0o755);
+    drop(store.claim().unwrap());
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(store.directory(), Some(65_534), None).unwrap();
+        let IvStoreError::Write { error, .. } = store.claim().err().unwrap() else { panic!("another error") };
+        assert!(error.to_string().contains("UID 65534"), "{error}");
+    }
+}
+
+#[test]
+fn links_in_the_place_of_files_are_not_followed() {
+    let (directory, store) = store();
+    write_all(&store);
+    let victim = directory.path().join("victim");
+    fs::write(&victim, "as it was").unwrap();
+    for (term, name) in (70..).zip([journal::FILE, "lock", FILE, "manifest.tmp", "gateway.lock"]) {
+        let path = store.directory().join(name);
+        let before = fs::read(&path).ok();
+        let _ = fs::remove_file(&path);
+        symlink(&victim, &path).unwrap();
+        let note = PairNote { term, ..PairNote::new(0) };
+        let store = restarted(&store);
+        let failed = uses(&store).iter().any(Result::is_err);
+        assert!(failed | store.remember_pair(&note).is_err() | store.claim().is_err(), "{name} is followed");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "as it was", "{name}");
+        fs::remove_file(&path).unwrap();
+        before.into_iter().for_each(|text| fs::write(&path, text).unwrap());
+    }
+}
