@@ -8,9 +8,11 @@
 pub mod lifetimes;
 pub mod numbers;
 pub mod recorder;
+mod sa_records;
 mod store;
 pub mod windows;
 
+pub use sa_records::{Opened, SaRecords, Taken};
 pub use store::{
     Ahead, Alone, Block, ClusterNote, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote,
     Lock, NotNoted, Noting, PairNote, Plausible, Provenance, Record, Replica, Role, SequenceId, System,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use forebay_engine::{Clock, Engine, Limits, PendingSpiLimits, ProcessorSetup, RUNNING_CORE, Settings};
-use forebay_ipsec::{Ipsec, IvRange};
+use forebay_ipsec::Ipsec;
 use forebay_scheduler::Policy;
 use forebay_time::Duration;
 
@@ -21,14 +21,13 @@ use super::start_error::{StartError, link_error};
 use forebay_config::{Changes, Config, KeySource, MssClamp, Xfrm, deal};
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
-use forebay_state::lifetimes;
-use forebay_state::numbers::{Ivs, Keeper, Reserved, SequenceReserver};
+use forebay_state::numbers::Keeper;
 use forebay_state::recorder::Recorder;
-use forebay_state::windows::{self, Windows};
-use forebay_state::{IvStore, IvStoreError, Lock, Role};
+use forebay_state::windows;
+use forebay_state::{IvStore, IvStoreError, Lock, Role, SaRecords, Taken};
 use forebay_taps::{Side, Taps, TapsStatus};
 use forebay_worker::Workers;
-use forebay_worker::installed::{self, InstallError, takes_ivs};
+use forebay_worker::installed::{self, InstallError};
 use forebay_worker::{Handle, Outside, OwnSettings, Setup, Steps, Worker};
 
 /// A running gateway.
@@ -39,10 +38,7 @@ pub struct Service {
     /// Set by a worker that has failed: it moves no more packets, and waits for [`Service::stop`].
     failed: Arc<AtomicBool>,
     store: IvStore,
-    reserver: Arc<SequenceReserver>,
-    windows: Windows,
-    /// The time since the Unix epoch.
-    clock: fn() -> std::time::Duration,
+    records: SaRecords,
     caretaker: Caretaker,
     /// Whether the caretaker is this gateway's, and not its process's.
     is_owner: bool,
@@ -156,35 +152,30 @@ impl Service {
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
-        let reserver = Arc::new(SequenceReserver::new(store.clone(), unix_time, host.sequence_block()));
         let no_worker = || StartError::System(io::Error::other("no worker"));
         let first = handles.first().cloned().ok_or_else(no_worker)?;
-        let (windows, window_keeper) = Windows::new(store.clone(), unix_time, first.clone());
+        let (records, window_keeper) =
+            SaRecords::new(store.clone(), unix_time, host.sequence_block(), first.clone());
         let window_keeper = match host.has_threads() {
             true => window_keeper.start().map(|()| None).map_err(StartError::System)?,
             false => Some(window_keeper),
         };
-        match config.keys.source {
-            KeySource::Static { .. } => windows.open_file(&config.sas),
-            KeySource::Xfrm(_) => windows.open_all(),
+        if let KeySource::Xfrm(_) = config.keys.source {
+            records.open_all().map_err(StartError::Ivs)?;
         }
-        .map_err(StartError::Ivs)?;
-        let (ivs, numbers) = news(&store, &reserver, &config, &changes, unix_time().as_nanos() as u64)?;
+        let mut opened = records.open(&config, &changes, unix_time()).map_err(StartError::Ivs)?;
         let mut keepers = Vec::new();
-        let lives = lifetimes::open(&store, &config.sas, |_| true, unix_time()).map_err(StartError::Ivs)?;
         let worker = workers.first_mut().ok_or_else(no_worker)?;
         if let KeySource::Static { .. } = config.keys.source {
-            let keeper = reserver.keeper(worker, first);
+            let keeper = records.numbers_keeper(worker, first);
             match host.has_threads() {
                 true => keeper.start().map_err(StartError::System)?,
                 false => keepers.push(keeper),
             }
         }
-        worker.install(&config.sas, &changes, ivs).map_err(StartError::Install)?;
-        lifetimes::give(worker, &lives);
-        reserver.give(worker, &config.sas, numbers);
-        windows.attend(worker);
-        windows.give_file(worker, &config.sas);
+        worker.install(&config.sas, &changes, opened.take_ivs()).map_err(StartError::Install)?;
+        records.attend(worker);
+        records.give(worker, &config.sas, opened, &Taken::default());
         for other in &mut workers[1..] {
             // Every core is to do every SA.
             let checked = other.check(&config.sas, &changes);
@@ -200,9 +191,7 @@ impl Service {
             threads: vec![],
             failed: Arc::default(),
             store,
-            reserver,
-            windows,
-            clock: unix_time,
+            records,
             caretaker,
             is_owner: false,
             xfrm_sync: None,
@@ -258,7 +247,7 @@ impl Service {
             let on_policies = self.caretaker.on_policies(&config);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
             let used_ivs = self.store.used_ivs().map_err(StartError::Ivs)?;
-            let records = Records { windows: self.windows.clone(), used_ivs };
+            let records = Records { windows: self.records.windows().clone(), used_ivs };
             let started = XfrmSync::start(options, workers, unix_time, on_policies, exported, most, records);
             self.xfrm_sync = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
@@ -326,44 +315,25 @@ impl Service {
         for checked in checked {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
-        self.windows.open_file(&config.sas).map_err(StartError::Ivs)?;
-        let lives = self.settle_lives().and_then(|()| {
-            let is_new = |place: usize| changes.kept[place].is_none();
-            lifetimes::open(&self.store, &config.sas, is_new, (self.clock)()).map_err(StartError::Ivs)
-        });
-        let reserved = lives
-            .and_then(|lives| Ok((lives, news(&self.store, &self.reserver, &config, &changes, now_ns)?)));
-        let (lives, (ivs, numbers)) = reserved.inspect_err(|_| self.windows.forget_file(&config.sas))?;
-        let (file, what, reserver) = (config.clone(), changes.clone(), self.reserver.clone());
-        let windows = self.windows.clone();
+        self.settle_lives()?;
+        let now = std::time::Duration::from_nanos(now_ns);
+        let mut opened = self.records.open(&config, &changes, now).map_err(StartError::Ivs)?;
+        let (file, what, records) = (config.clone(), changes.clone(), self.records.clone());
         let changed = self.workers.change(move |worker| {
-            let going = worker.removed(&what);
-            // Packets in flight count as received, so they are finished first.
-            worker.finish(&going);
-            let taken = windows.take_back(worker, &going);
-            let used = reserver.take_back(worker, |place| what.removed.contains(&place));
-            let installed = worker.install(&file.sas, &what, ivs);
-            lifetimes::give(worker, &lives);
-            reserver.give(worker, &file.sas, numbers);
-            windows.give_file(worker, &file.sas);
-            windows.abandon(worker, &taken);
-            (installed, used)
+            let taken = records.take(worker, &what);
+            let installed = worker.install(&file.sas, &what, opened.take_ivs());
+            records.give(worker, &file.sas, opened, &taken);
+            (installed, taken)
         });
-        let (changed, used) = changed.ok_or_else(ended)?;
-        self.reserver.settle(&used);
-        self.windows.settle();
+        let (changed, taken) = changed.ok_or_else(ended)?;
+        self.records.settle(&self.config.sas, &taken);
         let what = changes.clone();
         self.workers.ask(move |worker| worker.set_biases(&what)).ok_or_else(ended)?;
         self.is_empty = changed.is_err();
         if self.is_empty {
-            let windows = self.windows.clone();
-            let uninstall = move |worker: &mut Worker| {
-                let taken = windows.take_back_all(worker);
-                windows.abandon(worker, &taken);
-                worker.uninstall();
-            };
-            self.workers.change(uninstall).ok_or_else(ended)?;
-            self.windows.forget_file(&config.sas);
+            let records = self.records.clone();
+            self.workers.change(move |worker| records.uninstall(worker)).ok_or_else(ended)?;
+            self.records.forget(&config.sas);
         }
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
@@ -379,11 +349,11 @@ impl Service {
 
     /// Notes how far SAs have come in their lives.
     fn settle_lives(&self) -> Result<(), StartError> {
-        let config = self.config.clone();
-        let taken = self.workers.first(move |worker| lifetimes::take(worker, &config.sas));
-        let taken =
-            taken.ok_or_else(|| StartError::System(io::Error::other("the worker thread has ended")))?;
-        lifetimes::settle(&self.store, &self.config.sas, &taken, (self.clock)());
+        let (records, config) = (self.records.clone(), self.config.clone());
+        let lives = self.workers.first(move |worker| records.lives(worker, &config.sas));
+        let lives =
+            lives.ok_or_else(|| StartError::System(io::Error::other("the worker thread has ended")))?;
+        self.records.settle_lives(&self.config.sas, &lives);
         Ok(())
     }
 
@@ -402,17 +372,13 @@ impl Service {
         let others = self.workers.handles().iter().skip(1);
         let stopped: Vec<_> = others.map(|worker| worker.post(Worker::stop)).collect();
         stopped.into_iter().for_each(|stopped| _ = stopped.recv());
-        let (reserver, windows, config) = (self.reserver.clone(), self.windows.clone(), self.config.clone());
+        let (records, config) = (self.records.clone(), self.config.clone());
         // From one that has panicked nothing can be taken back.
         let taken = self.workers.first(move |worker| {
             worker.stop();
-            windows.take_back_all(worker);
-            (reserver.take_back(worker, |_| true), lifetimes::take(worker, &config.sas))
+            records.take_all(worker, &config.sas)
         });
-        let (used, lives) = taken.unwrap_or_default();
-        self.reserver.settle(&used);
-        lifetimes::settle(&self.store, &self.config.sas, &lives, (self.clock)());
-        self.windows.end();
+        self.records.end(&self.config.sas, &taken.unwrap_or_default());
         self.steps.iter().for_each(Steps::end);
         let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")));
@@ -545,27 +511,6 @@ fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
     let Some(path) = &config.esp_sa_export else { return Ok(()) };
     let text = esp_sa::export(&config.sas.entries);
     export::write(path, &text).map_err(link_error(format!("esp_sa_export {}", path.display())))
-}
-
-/// What new SAs need: IVs, and sequence numbers.
-type NewSaResources = (Vec<IvRange>, Reserved);
-
-/// IVs and sequence numbers for the SAs that are new.
-fn news(
-    store: &IvStore,
-    reserver: &SequenceReserver,
-    config: &Config,
-    changes: &Changes,
-    now_ns: u64,
-) -> Result<NewSaResources, StartError> {
-    let new = config.sas.entries.iter().zip(&changes.kept);
-    let new = new.filter(|(entry, kept)| kept.is_none() && takes_ivs(entry)).map(|(entry, _)| entry);
-    let ranges = store.ranges(new.clone().map(|entry| &entry.keys), now_ns, config.keys.iv_reserve);
-    let of = |(entry, range)| Ivs::of(entry, range, config.keys.iv_reserve);
-    let (ranges, ivs) = new.zip(ranges.map_err(StartError::Ivs)?).map(of).unzip();
-    let new: Vec<bool> = changes.kept.iter().map(Option::is_none).collect();
-    let reserved = reserver.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
-    Ok((ranges, reserved.with_ivs(ivs)))
 }
 
 /// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.

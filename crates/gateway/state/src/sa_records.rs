@@ -1,0 +1,176 @@
+//! The records of a gateway's SAs through the life of its workers: opened before SAs are installed, given to them in the order that
+//! installs them, taken from those that go, and settled when they have gone. There is one order for all kinds of records, at the start, at
+//! each reload and at the end.
+//!
+//! ```text
+//! open    read and reserve what the SAs of a file that are new need     before they are installed, by whoever changes the SAs
+//! take    what the SAs that go have used and received                   in the worker, before they go
+//! give    what was opened or taken goes on in the new SAs               in the worker, behind their installation
+//! settle  record what no SA has now                                     behind it, by whoever changed the SAs
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_config::{Changes, Config};
+use forebay_ipsec::IvRange;
+use forebay_sas::SasFile;
+use forebay_worker::installed::takes_ivs;
+use forebay_worker::{Handle, Worker};
+
+use crate::lifetimes::{self, Lives};
+use crate::numbers::{self, Ivs, Reserved, SequenceReserver};
+use crate::windows::{self, Windows};
+use crate::{IvStore, IvStoreError, SequenceId, Used};
+
+/// See the module. A copy is the same one.
+#[derive(Clone)]
+pub struct SaRecords {
+    store: IvStore,
+    /// The time since the Unix epoch.
+    clock: fn() -> Duration,
+    reserver: Arc<SequenceReserver>,
+    windows: Windows,
+}
+
+/// What the new SAs of a file go on with.
+pub struct Opened {
+    ivs: Vec<IvRange>,
+    numbers: Reserved,
+    lives: Lives,
+}
+
+impl Opened {
+    /// The IVs of the new SAs that use any, in their order.
+    pub fn take_ivs(&mut self) -> Vec<IvRange> {
+        std::mem::take(&mut self.ivs)
+    }
+}
+
+/// What SAs have used and received.
+#[derive(Default)]
+pub struct Taken {
+    numbers: Vec<Used>,
+    lives: Lives,
+    windows: Vec<SequenceId>,
+}
+
+impl SaRecords {
+    /// The records of a store, and what keeps those of replay windows, which asks the first worker. `block` sequence numbers
+    /// are reserved for an SA at first; `clock` returns the time since the Unix epoch.
+    pub fn new(
+        store: IvStore,
+        clock: fn() -> Duration,
+        block: u64,
+        first: Handle,
+    ) -> (SaRecords, windows::Keeper) {
+        let reserver = Arc::new(SequenceReserver::new(store.clone(), clock, block));
+        let (windows, keeper) = Windows::new(store.clone(), clock, first);
+        (SaRecords { store, clock, reserver, windows }, keeper)
+    }
+
+    /// The replay windows, for SAs that are no file's.
+    pub fn windows(&self) -> &Windows {
+        &self.windows
+    }
+
+    /// What reserves more numbers for the SAs of a file, to which the first worker gives its events from now on.
+    pub fn numbers_keeper(&self, worker: &mut Worker, handle: Handle) -> numbers::Keeper {
+        self.reserver.keeper(worker, handle)
+    }
+
+    /// Reads all that is recorded, for SAs that an IKE daemon will name.
+    ///
+    /// # Errors
+    /// If it cannot be read, or not be changed so that it holds while the SAs are in use.
+    pub fn open_all(&self) -> Result<(), IvStoreError> {
+        self.windows.open_all()
+    }
+
+    /// Opens what the SAs of a file need that are new by `changes`; `now` is the time since the Unix epoch.
+    ///
+    /// # Errors
+    /// If it cannot be read or recorded; then nothing is open.
+    pub fn open(&self, config: &Config, changes: &Changes, now: Duration) -> Result<Opened, IvStoreError> {
+        self.windows.open_file(&config.sas)?;
+        self.open_new(config, changes, now).inspect_err(|_| self.forget(&config.sas))
+    }
+
+    fn open_new(&self, config: &Config, changes: &Changes, now: Duration) -> Result<Opened, IvStoreError> {
+        let is_new: Vec<bool> = changes.kept.iter().map(Option::is_none).collect();
+        let lives = lifetimes::open(&self.store, &config.sas, |place| is_new[place], now)?;
+        let new = config.sas.entries.iter().zip(&is_new);
+        let new = new.filter(|(entry, is_new)| **is_new && takes_ivs(entry)).map(|(entry, _)| entry);
+        let keys = new.clone().map(|entry| &entry.keys);
+        let ranges = self.store.ranges(keys, now.as_nanos() as u64, config.keys.iv_reserve)?;
+        let of = |(entry, range)| Ivs::of(entry, range, config.keys.iv_reserve);
+        let (ivs, refills) = new.zip(ranges).map(of).unzip();
+        let numbers = self.reserver.reserve(&config.sas, &is_new)?.with_ivs(refills);
+        Ok(Opened { ivs, numbers, lives })
+    }
+
+    /// Forgets what was read for SAs of a file that are not installed after all.
+    pub fn forget(&self, file: &SasFile) {
+        self.windows.forget_file(file);
+    }
+
+    /// Lets a worker send messages about windows.
+    pub fn attend(&self, worker: &mut Worker) {
+        self.windows.attend(worker);
+    }
+
+    /// Takes what the SAs have used and received that go by `changes`, and lets them use no more.
+    pub fn take(&self, worker: &mut Worker, changes: &Changes) -> Taken {
+        let going = worker.removed(changes);
+        // Packets in flight count as received, so they are finished first.
+        worker.finish(&going);
+        let windows = self.windows.take_back(worker, &going);
+        let numbers = self.reserver.take_back(worker, |place| changes.removed.contains(&place));
+        Taken { numbers, windows, lives: Lives::new() }
+    }
+
+    /// Takes what all SAs of a worker that ends have used and received.
+    pub fn take_all(&self, worker: &mut Worker, file: &SasFile) -> Taken {
+        let windows = self.windows.take_back_all(worker);
+        Taken { windows, numbers: self.reserver.take_back(worker, |_| true), lives: self.lives(worker, file) }
+    }
+
+    /// How far the SAs of a file have come in their lives.
+    pub fn lives(&self, worker: &mut Worker, file: &SasFile) -> Lives {
+        lifetimes::take(worker, file)
+    }
+
+    /// What belongs into the same order as [`Worker::install`], behind it: the SAs of the file go on with what was opened, and those with the
+    /// keys of SAs that went with what was taken. Packets that waited for a window that no SA has now are dropped.
+    pub fn give(&self, worker: &mut Worker, file: &SasFile, opened: Opened, taken: &Taken) {
+        lifetimes::give(worker, &opened.lives);
+        self.reserver.give(worker, file, opened.numbers);
+        self.windows.give_file(worker, file);
+        self.windows.abandon(worker, &taken.windows);
+    }
+
+    /// Takes from an engine that has refused the SAs of a file what it has of any, and removes them.
+    pub fn uninstall(&self, worker: &mut Worker) {
+        let taken = self.windows.take_back_all(worker);
+        self.windows.abandon(worker, &taken);
+        worker.uninstall();
+    }
+
+    /// Records how far the SAs of a file have come in their lives.
+    pub fn settle_lives(&self, file: &SasFile, lives: &Lives) {
+        lifetimes::settle(&self.store, file, lives, (self.clock)());
+    }
+
+    /// Records what was taken and given to no other SA; `file` is that of the SAs which it was taken from.
+    pub fn settle(&self, file: &SasFile, taken: &Taken) {
+        self.reserver.settle(&taken.numbers);
+        self.settle_lives(file, &taken.lives);
+        self.windows.settle();
+    }
+
+    /// The same at the end, when no more SAs will be added.
+    pub fn end(&self, file: &SasFile, taken: &Taken) {
+        self.settle(file, taken);
+        self.windows.end();
+    }
+}
