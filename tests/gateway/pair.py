@@ -407,21 +407,25 @@ def active():
     return [letter for letter in GATEWAYS if (pair_of(letter) or {}).get("role") == "active"]
 
 
-def is_settled():
-    pairs = [pair_of(letter) for letter in GATEWAYS]
-    return all(pair and pair["in_sync"] for pair in pairs) and sorted(pair["role"] for pair in pairs) == ["active", "standby"]
+def settled():
+    """The gateway that is active, if the other one has its records; what both say at one time."""
+    pairs = {letter: pair_of(letter) for letter in GATEWAYS}
+    if not all(pair and pair["in_sync"] for pair in pairs.values()):
+        return None
+    roles = {pair["role"]: letter for letter, pair in pairs.items()}
+    return roles["active"] if len(roles) == 2 else None
 
 
 def settle():
     """Waits until one is active and the other has its records."""
     end = time.monotonic() + 60
-    while not is_settled():
+    while (one := settled()) is None:
         if time.monotonic() > end:
             for letter in GATEWAYS:
                 print(letter, pair_of(letter), lab.log(letter)[-4000:])
             sys.exit("pair: the gateways do not agree")
         time.sleep(0.02)
-    return active()[0]
+    return one
 
 
 def start(letter):

@@ -40,7 +40,7 @@ pub struct Window {
 
 impl Window {
     /// Takes the limit of an SA back if it is too far ahead: the new one, zero if it stays, and whether it is as low as it
-    /// gets.
+    /// gets, at what was received. It is after a pause: after a crash no new packet is refused then, and the next packet waits for a note.
     pub fn lower(
         &mut self,
         worker: &mut Worker,
@@ -53,12 +53,15 @@ impl Window {
         let (top, packets) = (sad.sequence(session)?, sad.admitted(session));
         drop(sad);
         let lately = self.rate.lately(now, packets);
-        let (far, near) = (near(lately, Ahead::DISK), near(lately, ahead));
+        let (far, near) = match lately {
+            0 => (0, 0),
+            _ => (near(lately, Ahead::DISK), near(lately, ahead)),
+        };
         let too_far = |limit: u64, far: u64| limit.saturating_sub(top) > 2 * far;
         let disk = if too_far(self.disk, far) { top + far } else { 0 };
         if !too_far(self.limit, near) {
-            let is_quiet = !too_far(self.limit, ahead.least);
-            return Some((is_quiet && disk == 0, Raised { id, top, limit: 0, disk }));
+            let is_quiet = !too_far(self.limit, 0) && !too_far(self.disk, 0);
+            return Some((is_quiet, Raised { id, top, limit: 0, disk }));
         }
         let limit = top + near;
         worker.note_window(session, limit);
