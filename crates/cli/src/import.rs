@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use forebay_config as config;
-use forebay_import::{self as import, Imported, Remark, Written};
+use forebay_import::{self as import, Imported, ImportedIke, Remark, Written};
 use forebay_links::output::Output;
 use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
@@ -36,6 +36,22 @@ pub enum ImportCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Make the gateway's file for the connections of strongSwan's swanctl.conf: charon goes on, and the gateway processes the packets.
+    #[command(after_help = "Example: forebay import swanctl /etc/swanctl/swanctl.conf -o gateway.toml")]
+    Swanctl {
+        /// The configuration; `-` is standard input.
+        file: PathBuf,
+        #[command(flatten)]
+        output: FileArgs,
+    },
+    /// The same for an ipsec.conf, of strongSwan's starter or of libreswan.
+    #[command(after_help = "Example: forebay import ipsec-conf /etc/ipsec.conf -o gateway.toml")]
+    IpsecConf {
+        /// The configuration; `-` is standard input.
+        file: PathBuf,
+        #[command(flatten)]
+        output: FileArgs,
+    },
     /// Import the configuration of DPDK's ipsec-secgw.
     #[command(after_help = "Example: forebay import secgw ep0.cfg -o gateway.toml")]
     Secgw {
@@ -44,6 +60,20 @@ pub enum ImportCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+}
+
+/// Where a file without keys goes.
+#[derive(Args)]
+pub struct FileArgs {
+    /// The gateway configuration to write [default: standard output].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace an existing file.
+    #[arg(long)]
+    force: bool,
+    /// Print a summary as JSON; requires `--output`.
+    #[arg(long, requires = "output")]
+    json: bool,
 }
 
 /// Where what is taken over goes.
@@ -89,9 +119,19 @@ struct Entry {
 impl ImportCommand {
     /// Runs the command.
     pub fn run(&self) -> miette::Result<Answer> {
-        let (ImportCommand::Xfrm { file, output, .. } | ImportCommand::Secgw { file, output }) = self;
-        refuse_inputs(&output.output, [file])?;
         match self {
+            ImportCommand::Swanctl { file, output } => finish_ike(
+                &import::swanctl::read(&read(file)?),
+                &format!("swanctl.conf ({})", file.display()),
+                file,
+                output,
+            ),
+            ImportCommand::IpsecConf { file, output } => finish_ike(
+                &import::ipsec_conf::read(&read(file)?),
+                &format!("ipsec.conf ({})", file.display()),
+                file,
+                output,
+            ),
             ImportCommand::Xfrm { file, local, output } => finish(
                 &import::xfrm::read(&read(file)?, local),
                 &format!("ip xfrm ({})", file.display()),
@@ -123,10 +163,44 @@ fn read(path: &Path) -> miette::Result<Zeroizing<String>> {
     Ok(text)
 }
 
-fn finish(imported: &Imported, origin: &str, from: &Path, args: &OutputArgs) -> miette::Result<Answer> {
-    for Remark { line, text, reason, lost } in &imported.remarks {
+/// What a daemon's connections need of a gateway.
+fn finish_ike(imported: &ImportedIke, origin: &str, from: &Path, args: &FileArgs) -> miette::Result<Answer> {
+    show(&imported.remarks);
+    if imported.children() == 0 {
+        let help = "a gateway serves the children of connections, each with its networks; see docs/ike.md";
+        return Err(miette!(help = help, "found no connection that the gateway can serve"));
+    }
+    let text = imported.write(origin);
+    // Nothing is written that would not be read.
+    config::parse(&text, "the imported configuration", Path::new(""))?;
+    refuse_inputs(&args.output, [from])?;
+    let mut files = Vec::new();
+    match &args.output {
+        Some(path) if path.exists() && !args.force => return Err(there_already(path)),
+        Some(path) => {
+            create(path, 0o644, &[text.as_bytes()])?;
+            files.push(path.display().to_string());
+        }
+        None => print!("{text}"),
+    }
+    let what = format!("a file for {} children of connections", imported.children());
+    report(&imported.remarks, (0, 0), &what, files, args.json)
+}
+
+fn there_already(path: &Path) -> miette::Report {
+    let help = "give another name, or use `--force` to replace it";
+    miette!(help = help, "{} is there already", path.display())
+}
+
+fn show(remarks: &[Remark]) {
+    for Remark { line, text, reason, lost } in remarks {
         eprintln!("{} line {line}: {text}\n    {reason}", if *lost { "not imported:" } else { "note:" });
     }
+}
+
+fn finish(imported: &Imported, origin: &str, from: &Path, args: &OutputArgs) -> miette::Result<Answer> {
+    refuse_inputs(&args.output, [from])?;
+    show(&imported.remarks);
     if imported.sas.is_empty() {
         return Err(miette!(
             help = "for ip xfrm, print state and policy as root; for ipsec-secgw, give the file of its option -f",
@@ -144,9 +218,14 @@ fn finish(imported: &Imported, origin: &str, from: &Path, args: &OutputArgs) -> 
         false => import::write(imported, origin, Some(&format!("{}/", args.keys.trim_end_matches('/')))),
     };
     let files = store(&written, from, args)?;
-    report(imported, files, args)?;
-    let lost = imported.remarks.iter().any(|remark| remark.lost);
-    Ok(if lost { Answer::No } else { Answer::Yes })
+    let (sas, policies) = (imported.sas.len(), imported.policies.len());
+    report(
+        &imported.remarks,
+        (sas, policies),
+        &format!("{sas} SAs and {policies} policies"),
+        files,
+        args.json,
+    )
 }
 
 /// Writes keys, then the file that names them; the names of all.
@@ -158,8 +237,7 @@ fn store(written: &Written, from: &Path, args: &OutputArgs) -> miette::Result<Ve
     if !args.force {
         let taken = places.iter().chain(&args.output).find(|path| path.exists());
         if let Some(path) = taken {
-            let help = "give another name, or use `--force` to replace it";
-            return Err(miette!(help = help, "{} is there already", path.display()));
+            return Err(there_already(path));
         }
     }
     if let Some(folder) = places.first().and_then(|path| path.parent()) {
@@ -190,22 +268,25 @@ fn create(path: &Path, mode: u32, parts: &[&[u8]]) -> miette::Result<()> {
     write().into_diagnostic().wrap_err_with(|| format!("cannot write {}", path.display()))
 }
 
-fn report(imported: &Imported, files: Vec<String>, args: &OutputArgs) -> miette::Result<()> {
-    let (sas, policies) = (imported.sas.len(), imported.policies.len());
-    if args.json {
+/// Says what was imported and what not, and whether that was all.
+fn report(
+    remarks: &[Remark],
+    (sas, policies): (usize, usize),
+    what: &str,
+    files: Vec<String>,
+    json: bool,
+) -> miette::Result<Answer> {
+    let lost = remarks.iter().filter(|remark| remark.lost).count();
+    if json {
         let entries = |lost: bool| {
-            let wanted = imported.remarks.iter().filter(|remark| remark.lost == lost).cloned();
+            let wanted = remarks.iter().filter(|remark| remark.lost == lost).cloned();
             wanted.map(|Remark { line, text, reason, .. }| Entry { line, text, reason }).collect()
         };
         let document =
             Document { schema: 1, sas, policies, lost: entries(true), notes: entries(false), files };
         println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
-        return Ok(());
+    } else {
+        eprintln!("imported {what}, skipped {lost} items, wrote {} files", files.len());
     }
-    let lost = imported.remarks.iter().filter(|remark| remark.lost).count();
-    eprintln!(
-        "imported {sas} SAs and {policies} policies, skipped {lost} items, wrote {} files",
-        files.len()
-    );
-    Ok(())
+    Ok(if lost == 0 { Answer::Yes } else { Answer::No })
 }

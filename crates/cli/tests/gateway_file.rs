@@ -115,6 +115,33 @@ fn what_is_taken_over_is_a_file_that_check_accepts() {
 }
 
 #[test]
+fn the_connections_of_an_ike_daemon_are_a_file_that_check_accepts() {
+    let folder = Folder::new();
+    for (kind, name) in [("swanctl", "swanctl.conf"), ("ipsec-conf", "ipsec.conf")] {
+        let from = Path::new(XFRM).with_file_name(name);
+        let to = format!("{kind}.toml");
+        let args = ["import", kind, from.to_str().unwrap(), "-o", &to, "--json"];
+        let output = folder.run(&args, b"");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        let document = json(&output);
+        assert!(!document["lost"].as_array().unwrap().is_empty() && document["files"][0] == to.as_str());
+        let said = format!(
+            "{document}{}{}",
+            text(&output.stderr),
+            std::fs::read_to_string(folder.path(&to)).unwrap()
+        );
+        assert!(!said.contains("staple") && !said.contains("f1e2d3"), "a secret: {said}");
+        let checked = folder.run(&["check", "--offline", "--config", &to], b"");
+        assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+        let again = folder.run(&args, b"");
+        assert!(again.status.code() == Some(2) && text(&again.stderr).contains("is there already"));
+        assert_eq!(folder.run(&[&args[..], &["--force"]].concat(), b"").status.code(), Some(1));
+    }
+    let nothing = folder.run(&["import", "swanctl"], b"connections { }");
+    assert!(nothing.status.code() == Some(2) && nothing.stdout.is_empty());
+}
+
+#[test]
 fn keys_never_reach_standard_output_unless_they_are_asked_for() {
     let folder = Folder::new();
     let input = std::fs::read(Path::new(XFRM)).unwrap();

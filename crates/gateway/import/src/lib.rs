@@ -1,10 +1,14 @@
 //! Other systems' security associations and policies, taken over into a gateway's file.
 //!
 //! [`xfrm`] reads what `ip xfrm state` and `ip xfrm policy` print, [`secgw`] the configuration of DPDK's ipsec-secgw.
+//! [`swanctl`] and [`ipsec_conf`] read the files of IKE daemons, which go on beside the gateway.
 //! What is not taken over, or not as it was meant, is a [`Remark`] with its line: nothing is lost in silence.
 //! [`write()`] makes a gateway's file of it, keys in files of their own unless they are wanted inside.
 
+mod ike;
+pub mod ipsec_conf;
 pub mod secgw;
+pub mod swanctl;
 mod write;
 pub mod xfrm;
 
@@ -12,6 +16,7 @@ use forebay_crypto::{Direction, SaKeys, SecretBytes, Suite};
 use forebay_ipsec::{Action, Policy, SaConfig};
 use zeroize::Zeroizing;
 
+pub use ike::ImportedIke;
 pub use write::{KeyFile, Written, write};
 
 use forebay_sas::mask;

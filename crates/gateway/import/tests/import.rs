@@ -4,7 +4,7 @@ use std::path::Path;
 
 use forebay_config::{self as config, Config};
 use forebay_crypto::Direction;
-use forebay_import::{Imported, Remark, secgw, write, xfrm};
+use forebay_import::{Imported, ImportedIke, Remark, ipsec_conf, secgw, swanctl, write, xfrm};
 use forebay_ipsec::{Action, DontFragment, Ecn, Encapsulation, InnerDscp, Mode, Protocol};
 use forebay_time::Duration;
 
@@ -431,4 +431,79 @@ fn the_sample_configuration_of_ipsec_secgw_is_imported_but_for_single_sas() {
     assert_eq!(config.sas.policies.len(), 2);
     let lost = lines(&imported.remarks, true);
     assert_eq!(lost.len(), 9, "{lost:#?}");
+}
+
+const SWANCTL: &str = include_str!("data/swanctl.conf");
+const IPSEC_CONF: &str = include_str!("data/ipsec.conf");
+
+/// The file that is written for a daemon's connections, and the lines and words of what is lost.
+fn for_daemon(imported: &ImportedIke) -> (String, Vec<(usize, &str)>) {
+    let text = imported.write("a test");
+    config::parse(&text, "gateway.toml", Path::new("")).unwrap_or_else(|_| panic!("not read: {text}"));
+    let lost = imported.remarks.iter().filter(|remark| remark.lost);
+    (text, lost.map(|remark| (remark.line, remark.text.as_str())).collect())
+}
+
+#[test]
+fn a_gateway_follows_the_connections_of_swanctl_and_says_what_it_cannot() {
+    let imported = swanctl::read(SWANCTL);
+    let (text, lost) = for_daemon(&imported);
+    assert_eq!(imported.children(), 2);
+    let net = "# branch/net: 10.1.0.0/16 here, 10.2.0.0/16, 2001:db8:2::/48 behind 192.0.2.2, 2001:db8::2\n";
+    assert!(text.contains(net) && text.contains("source = \"xfrm\"\nmark = 0x4642"), "{text}");
+    assert!(text.contains("kind = \"raw\"") && text.contains("beside_ike = true"), "{text}");
+    let at = |part: &str| line_of(SWANCTL, part);
+    let expected = [
+        (at("branch : defaults"), "branch"),
+        (at("if_id_in"), "if_id_in"),
+        (at("if_id_out"), "if_id_out"),
+        (at("old {"), "branch/old"),
+        (at("camellia"), "camellia256-sha256"),
+        (at("set_mark_out"), "set_mark_out"),
+        (at("include"), "include conf.d/*.conf"),
+    ];
+    assert_eq!(lost, expected);
+    // What has to be changed is said, and no secret is.
+    let any = imported.remarks.iter().find(|remark| remark.text == "warriors/any").unwrap();
+    assert!(!any.lost && any.reason.contains("mark_in_sa = yes"), "{any:?}");
+    let all = format!("{text}{:?}", imported.remarks);
+    assert!(!all.contains("staple") && !all.contains("f1e2"), "{all}");
+}
+
+#[test]
+fn a_gateway_follows_the_connections_of_ipsec_conf_and_says_what_it_cannot() {
+    let imported = ipsec_conf::read(IPSEC_CONF);
+    let (text, lost) = for_daemon(&imported);
+    assert_eq!(imported.children(), 2);
+    let branch = "# branch: 10.1.0.0/16 here, 10.2.0.0/16, 10.3.0.0/16 behind 192.0.2.2\n";
+    assert!(text.contains(branch) && text.contains("behind any peer"), "{text}");
+    let at = |part: &str| line_of(IPSEC_CONF, part);
+    let expected = [
+        (at("compress=yes"), "compressed: compress"),
+        (at("type=passthrough"), "bypass: type"),
+        (at("also=nobody"), "also=nobody"),
+        (at("no equals"), "no equals sign here"),
+    ];
+    assert_eq!(lost, expected);
+}
+
+#[test]
+fn nothing_that_is_no_configuration_is_served() {
+    for text in [
+        "",
+        "hello\n",
+        "}}}}\n{{{{",
+        "connections {",
+        "conn",
+        "conn x\n  =\n",
+        "a = \"",
+        "connections { a { children { b {",
+    ] {
+        let (one, other) = (swanctl::read(text), ipsec_conf::read(text));
+        assert!(other.children() == 0 && one.children() <= 1, "{text}");
+        for imported in [one, other] {
+            let _ = for_daemon(&imported);
+            assert!(text.is_empty() || imported.children() == 0 || !imported.remarks.is_empty(), "{text}");
+        }
+    }
 }

@@ -1,0 +1,248 @@
+//! What the configuration of an IKE daemon says that a gateway has to know, and the gateway's file for it: the daemon goes on, and the
+//! gateway takes SAs and policies from the kernel (`source = "xfrm"`).
+//!
+//! The daemon's file stays in use, so that what is only the daemon's (identities, secrets, lifetimes) is not looked at and not
+//! repeated. What a gateway cannot do, and what has to be changed in the daemon's file, is a remark with its line.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use forebay_crypto::Suite;
+
+use super::{Remark, shown};
+
+/// The mark that is proposed: no packet carries it, so that the kernel keeps SAs and policies and matches nothing.
+const MARK: u32 = 0x4642;
+
+/// A child of a connection: the SAs of one pair of networks.
+#[derive(Debug, Default)]
+pub(super) struct Child {
+    pub(super) name: String,
+    /// The line where it begins, from 1.
+    pub(super) line: usize,
+    /// The networks on either side, as they are written.
+    pub(super) local_ts: Vec<String>,
+    pub(super) remote_ts: Vec<String>,
+    /// The peer, as it is written.
+    pub(super) remote: Vec<String>,
+    /// The proposals for ESP and AH, as they are written, and the line of each.
+    pub(super) proposals: Vec<(usize, String)>,
+    /// Whether ESP is always in UDP.
+    pub(super) encap: bool,
+    /// The marks of policies, and whether the inbound SA has one.
+    pub(super) marks: [Option<u32>; 2],
+    pub(super) marks_sa: bool,
+    /// Whether it cannot be served: why is remarked.
+    pub(super) is_refused: bool,
+}
+
+/// What was taken over of a daemon's configuration.
+#[derive(Debug, Default)]
+pub struct ImportedIke {
+    pub(super) children: Vec<Child>,
+    /// What was not, and what has to be changed, in the order of the text.
+    pub remarks: Vec<Remark>,
+}
+
+impl ImportedIke {
+    /// How many children the gateway can serve.
+    pub fn children(&self) -> usize {
+        self.children.iter().filter(|child| !child.is_refused).count()
+    }
+
+    pub(super) fn lose(&mut self, line: usize, text: &str, reason: impl Into<String>) {
+        self.remarks.push(Remark { line, text: shown(text), reason: reason.into(), lost: true });
+    }
+
+    pub(super) fn note(&mut self, line: usize, text: &str, reason: impl Into<String>) {
+        self.remarks.push(Remark { line, text: shown(text), reason: reason.into(), lost: false });
+    }
+
+    /// Adds a child, with remarks on what its file has to say. `marks` says how the file gives a child a mark.
+    pub(super) fn push(&mut self, mut child: Child, how_to_mark: &str) {
+        let title = child.name.clone();
+        let mut known = 0;
+        for (line, word) in child.proposals.clone() {
+            match suite_of(&word) {
+                Some(Ok(_)) => known += 1,
+                Some(Err(why)) => self.lose(line, &word, why),
+                None => known += 1,
+            }
+        }
+        if known == 0 && !child.proposals.is_empty() {
+            self.lose(
+                child.line,
+                &title,
+                "none of its proposals can be served: the gateway would discard its packets",
+            );
+            child.is_refused = true;
+        }
+        let has_mark = child.marks[0].is_some() && child.marks[0] == child.marks[1] && child.marks_sa;
+        if !child.is_refused && !has_mark {
+            self.note(child.line, &title, format!("give it a mark that no packet carries: {how_to_mark}"));
+        }
+        self.children.push(child);
+    }
+
+    /// The mark of all children, if the file has one for all.
+    fn mark(&self) -> u32 {
+        let served = self.children.iter().filter(|child| !child.is_refused);
+        let marks: BTreeSet<Option<u32>> = served.map(|child| child.marks[0]).collect();
+        match marks.first() {
+            Some(Some(mark)) if marks.len() == 1 => *mark,
+            _ => MARK,
+        }
+    }
+
+    pub(super) fn finish(mut self) -> ImportedIke {
+        let mark = self.mark();
+        let others: Vec<(usize, String)> = (self.children.iter())
+            .filter(|child| !child.is_refused && child.marks[0].is_some_and(|own| own != mark))
+            .map(|child| (child.line, child.name.clone()))
+            .collect();
+        for (line, name) in others {
+            self.lose(
+                line,
+                &name,
+                format!("it has another mark than {mark:#x}: a gateway follows the SAs of one mark"),
+            );
+        }
+        self.remarks.sort_by_key(|remark| remark.line);
+        self.remarks.dedup();
+        self
+    }
+
+    /// The gateway's file; `origin` is said in its first line.
+    pub fn write(&self, origin: &str) -> String {
+        let mut text = format!(
+            "# For the connections of {}: the daemon goes on, and this gateway processes their packets.\n",
+            origin.replace(char::is_control, " ")
+        );
+        for remark in &self.remarks {
+            let what = if remark.lost { "NOT SERVED" } else { "to do" };
+            let (line, words, reason) = (remark.line, &remark.text, &remark.reason);
+            push(&mut text, format_args!("# {what}, line {line}: {words}: {reason}\n"));
+        }
+        for child in self.children.iter().filter(|child| !child.is_refused) {
+            let list = |words: &[String]| {
+                if words.is_empty() { "what IKE negotiates".to_owned() } else { words.join(", ") }
+            };
+            let (here, there) = (list(&child.local_ts), list(&child.remote_ts));
+            let peer = if child.remote.is_empty() { "any peer".to_owned() } else { child.remote.join(", ") };
+            let line = format!("# {}: {here} here, {there} behind {peer}", child.name)
+                .replace(char::is_control, " ");
+            push(&mut text, format_args!("{line}\n"));
+        }
+        push(&mut text, format_args!("\n[inside]\nname = \"forebay0\"\n"));
+        let is_raw = self.children.iter().any(|child| !child.is_refused && !child.encap);
+        if is_raw {
+            push(&mut text, format_args!("\n[[outside]]\nkind = \"raw\"\n"));
+        }
+        // Where a NAT is found, daemons put ESP into UDP whatever the file says.
+        push(&mut text, format_args!("\n[[outside]]\nkind = \"udp\"\nbeside_ike = true\n"));
+        push(&mut text, format_args!("\n[keys]\nsource = \"xfrm\"\nmark = {:#x}\n", self.mark()));
+        text
+    }
+}
+
+fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = text.write_fmt(arguments);
+}
+
+/// The suite of a proposal, without groups for key exchange and words for sequence numbers; `None` for the daemon's default, which has
+/// suites that can be served.
+fn suite_of(proposal: &str) -> Option<Result<Suite, String>> {
+    let proposal = proposal.trim().trim_end_matches('!').to_ascii_lowercase();
+    if proposal.is_empty() || proposal == "default" {
+        return None;
+    }
+    let is_of_ike = |word: &&str| {
+        [
+            "modp", "ecp", "curve", "x25519", "x448", "dh", "ke", "mlkem", "prf", "esn", "noesn", "ntru",
+            "newhope",
+        ]
+        .iter()
+        .any(|begin| word.starts_with(begin))
+    };
+    // libreswan writes the group behind a semicolon, strongSwan everything with dashes.
+    let words = proposal.split([';', '-']).map(str::trim);
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty() && !is_of_ike(word))
+        .map(|word| word.replace("aes_gcm_c_", "aes_gcm_").replace("aes_gcm_c", "aes_gcm").replace('_', ""))
+        .map(|word| {
+            word.replace("sha2256", "sha256").replace("sha2384", "sha384").replace("sha2512", "sha512")
+        })
+        .map(|word| match word.as_str() {
+            "aesgcm" | "aesgcm16" => "aes128gcm16".to_owned(),
+            "aesgcm128" => "aes128gcm16".to_owned(),
+            "aesgcm256" => "aes256gcm16".to_owned(),
+            "aes" => "aes128".to_owned(),
+            other => other.to_owned(),
+        })
+        .filter(|word| word != "null" || proposal.starts_with("null"))
+        .collect();
+    Some(words.join("-").parse::<Suite>().map_err(|error| error.to_string()))
+}
+
+/// Whether a word is an address or a name, and not a pattern for any.
+pub(super) fn peers(words: &str) -> Vec<String> {
+    let any = |word: &&str| !["%any", "%any4", "%any6", "0.0.0.0/0", "::/0", ""].contains(word);
+    words.split([',', ' ']).map(str::trim).filter(any).map(ToOwned::to_owned).collect()
+}
+
+/// Networks of traffic selectors, as they are written.
+pub(super) fn networks(words: &str) -> Vec<String> {
+    words.split(',').map(str::trim).filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect()
+}
+
+/// A mark as daemons write it, with a mask or without.
+pub(super) fn mark(text: &str) -> Option<u32> {
+    let value = text.split('/').next()?.trim();
+    match value.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => value.parse().ok(),
+    }
+}
+
+/// Whether a word says yes.
+pub(super) fn yes(word: &str) -> bool {
+    ["yes", "true", "1", "enabled"].contains(&word.to_ascii_lowercase().as_str())
+}
+
+/// Whether a peer is given by addresses alone.
+pub(super) fn is_address(word: &str) -> bool {
+    word.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proposals_of_daemons_are_suites() {
+        let served = [
+            "aes128gcm16",
+            "aes128gcm16-x25519",
+            "aes256gcm16-modp2048-esn",
+            "aes256-sha256-ecp256",
+            "aes128-sha2_256",
+            "chacha20poly1305-curve25519",
+            "AES_GCM_16-ECP_256",
+            "aes_gcm256-null",
+            "aes_gcm256-null;dh31",
+            "aes256-sha2_512;modp4096",
+            "3des-sha1",
+            "aes256gcm128-ke1_mlkem768!",
+            "null-sha256",
+        ];
+        for word in served {
+            assert!(matches!(suite_of(word), Some(Ok(_))), "{word}: {:?}", suite_of(word));
+        }
+        assert!(suite_of("default").is_none());
+        for word in ["cast128-sha1", "camellia256-sha256", "aes128-ripemd160-modp1024", "blowfish"] {
+            assert!(matches!(suite_of(word), Some(Err(_))), "{word}");
+        }
+    }
+}
