@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use forebay_config as config;
 use forebay_gateway::service::StartError;
-use forebay_state::IvStore;
+use forebay_state::{IvStore, IvStoreError};
 use forebay_terminal::Answer;
 use forebay_terminal::host::unix_ns;
 
@@ -67,10 +67,17 @@ pub fn run(args: &StateArgs) -> miette::Result<Answer> {
             }
         );
     }
+    let verified = store.verify();
+    match &verified {
+        Ok(count) => count.iter().for_each(|count| println!("journal:   whole, {count} records")),
+        // It has been said above.
+        Err(IvStoreError::Missing { .. }) => {}
+        Err(error) => println!("DAMAGED:   {error}"),
+    }
     if found.accepted {
         println!("accepted:  the gateway has not taken it yet");
     }
-    Ok(if found.missing.is_empty() { Answer::Yes } else { Answer::No })
+    Ok(if found.missing.is_empty() && verified.is_ok() { Answer::Yes } else { Answer::No })
 }
 
 fn store(args: &StateArgs) -> miette::Result<IvStore> {

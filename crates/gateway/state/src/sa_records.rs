@@ -172,5 +172,8 @@ impl SaRecords {
     pub fn end(&self, file: &SasFile, taken: &Taken) {
         self.settle(file, taken);
         self.windows.end();
+        if let Err(error) = self.store.end() {
+            tracing::warn!(%error, "cannot note how far the records have come; look at space and permissions of `state`");
+        }
     }
 }

@@ -38,6 +38,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forebay_crypto::SaKeys;
@@ -76,6 +77,8 @@ pub struct IvStore {
     territory: Option<Territory>,
     replica: Arc<dyn Replica>,
     journal: Arc<Mutex<Journal>>,
+    /// The number of the last write that is in the journal, for the note.
+    written: Arc<AtomicU64>,
 }
 
 impl IvStore {
@@ -87,7 +90,8 @@ impl IvStore {
     /// The same on another file system.
     pub fn on(directory: impl Into<PathBuf>, files: Arc<dyn Files>) -> IvStore {
         let (directory, kept, replica) = (directory.into(), KEPT, Arc::new(Alone));
-        IvStore { directory, files, kept, territory: None, replica, journal: Arc::default() }
+        let (journal, written) = Default::default();
+        IvStore { directory, files, kept, territory: None, replica, journal, written }
     }
 
     /// The same directory as that of a gateway of a pair, which uses only IVs and sequence numbers of its `territory`.
@@ -218,6 +222,17 @@ impl IvStore {
         self.lock().map(drop)
     }
 
+    /// The number of records, without a change of the directory; `None` where there is no journal yet.
+    ///
+    /// # Errors
+    /// If the journal is missing, cannot be read, or is damaged.
+    pub fn verify(&self) -> Result<Option<usize>, IvStoreError> {
+        if !note::is_there(self)? {
+            return Ok(None);
+        }
+        self.read(|records| Some(records.len()))
+    }
+
     /// What `select` says by the records.
     fn read<T>(&self, select: impl FnOnce(&Records) -> T) -> Result<T, IvStoreError> {
         let mut journal = self.journal();
@@ -298,6 +313,14 @@ impl IvStore {
         self.files.make_directory(&self.directory).map_err(failed(&self.directory))?;
         let path = self.directory.join("lock");
         self.files.lock(&path).map_err(failed(&path))
+    }
+
+    /// Writes into the note how far the journal has come, so that it is seen if what is at its end is lost.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn end(&self) -> Result<(), IvStoreError> {
+        if note::is_there(self)? { self.change_note(|_| {}) } else { Ok(()) }
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal> {

@@ -7,13 +7,14 @@
 //! 0d6be1a2 7 1764000000 w/9ec756e096a28abd40fde631a986d900 4096 2048
 //! ```
 //!
-//! The first line names the format. The last line of a key holds. Each append is synced before the next one begins, so that a crash
+//! The first line names the format, and the note the last write that was there when the gateway started or ended, so that an older copy is seen. The last line of a key holds. Each append is synced before the next one begins, so that a crash
 //! can damage lines of the last batch only; of that batch nothing was used yet, and lines that are damaged are passed over. A damaged
 //! line of any other batch is an error: to go on without it could repeat a number or let recorded packets in.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use forebay_planted::{Fault, planted};
 use sha2::{Digest, Sha256};
@@ -92,7 +93,17 @@ impl Journal {
             return Err(IvStoreError::Corrupt { path, why: format!("it is longer than {MAX_LEN} bytes") });
         }
         let bytes = store.files.read(&path, MAX_LEN).map_err(read_error)?;
-        let parsed = Journal::parse(&bytes).map_err(|why| IvStoreError::Corrupt { path, why })?;
+        let parsed =
+            Journal::parse(&bytes).map_err(|why| IvStoreError::Corrupt { path: path.clone(), why })?;
+        let noted = note::written(store)?;
+        if parsed.batch < noted {
+            let why = format!(
+                "it ends at write {}, and the note says {noted}: its end was cut off, or it is an older copy",
+                parsed.batch
+            );
+            return Err(IvStoreError::Corrupt { path, why });
+        }
+        store.written.store(parsed.batch, Ordering::Relaxed);
         *self = Journal { file: Some(file), doubtful: self.doubtful, ..parsed };
         Ok(())
     }
@@ -124,10 +135,11 @@ impl Journal {
 
     fn begin(&mut self, store: &IvStore, records: Records) -> Result<(), IvStoreError> {
         *self = Journal { records, ..Journal::default() };
+        store.written.store(0, Ordering::Relaxed);
         let path = store.directory.join(FILE);
         let written = self.rewrite(&*store.files, &path).and_then(|()| store.files.identity(&path));
         let file = written.map_err(|error| IvStoreError::Write { path, error })?;
-        note::begin(store)?;
+        note::begin_anew(store)?;
         (self.file, self.is_noted) = (Some(file), true);
         Ok(())
     }
@@ -177,12 +189,13 @@ impl Journal {
         let written = written.and_then(|()| store.files.identity(&path));
         self.file = Some(written.map_err(|error| IvStoreError::Write { path, error })?);
         self.doubtful = false;
+        store.written.store(self.batch, Ordering::Relaxed);
         Ok(())
     }
 
     /// Replaces the file by one with the records that hold, as one batch.
     fn rewrite(&mut self, files: &dyn Files, path: &Path) -> io::Result<()> {
-        let mut text = line(0, 0, format_args!("{JOURNAL} {SCHEMA}"));
+        let mut text = line(self.batch, 0, format_args!("{JOURNAL} {SCHEMA}"));
         self.lines = 1;
         let mut push = |at, record: &dyn fmt::Display| {
             text.push_str(&line(self.batch, at, record));

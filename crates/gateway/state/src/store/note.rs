@@ -9,6 +9,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,9 @@ pub struct ClusterNote {
 #[serde(deny_unknown_fields)]
 pub(super) struct Note {
     pub(super) role: Role,
+    /// The number of a write that is in the journal.
+    #[serde(default)]
+    pub(super) written: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) pair: Option<PairNote>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +164,8 @@ impl IvStore {
                 self.begin_without_missing()?;
             }
         }
+        // What is damaged is seen before anything is served.
+        self.establish()?;
         self.change_note(|note| {
             if leaves {
                 // Its terms and names mean nothing for whoever joins later.
@@ -230,7 +236,7 @@ impl IvStore {
 
     /// Changes the note, durably. The directory is not locked, because it may be that already by whoever reserves something that the peer
     /// cannot be told of: a note that is there is written by the gateway that has claimed the directory alone.
-    fn change_note(&self, change: impl FnOnce(&mut Note)) -> Result<(), IvStoreError> {
+    pub(super) fn change_note(&self, change: impl FnOnce(&mut Note)) -> Result<(), IvStoreError> {
         let before = match read(self)? {
             Some(note) => note,
             None => {
@@ -240,6 +246,7 @@ impl IvStore {
         };
         let mut note = before.clone();
         change(&mut note);
+        note.written = note.written.max(self.written.load(Ordering::Relaxed));
         if note == before { Ok(()) } else { self.write_small(FILE, SCHEMA, &note) }
     }
 
@@ -316,6 +323,11 @@ pub(super) fn is_there(store: &IvStore) -> Result<bool, IvStoreError> {
     Ok(value.is_some_and(|value| value["schema"] != legacy::SCHEMA))
 }
 
+/// The number of the write that the journal has at least.
+pub(super) fn written(store: &IvStore) -> Result<u64, IvStoreError> {
+    Ok(read(store)?.map_or(0, |note| note.written))
+}
+
 /// Makes sure that a journal that is not there never was.
 ///
 /// # Errors
@@ -330,6 +342,14 @@ pub(super) fn begin(store: &IvStore) -> Result<(), IvStoreError> {
         return Ok(());
     }
     store.write_small(FILE, SCHEMA, &legacy::note(store)?)
+}
+
+/// The same where a journal begins anew, whose writes are counted anew.
+pub(super) fn begin_anew(store: &IvStore) -> Result<(), IvStoreError> {
+    match read(store)? {
+        Some(note) => store.write_small(FILE, SCHEMA, &Note { written: 0, ..note }),
+        None => begin(store),
+    }
 }
 
 #[cfg(test)]

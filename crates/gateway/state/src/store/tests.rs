@@ -94,13 +94,12 @@ pub(super) const OPERATIONS: usize = 40;
 
 /// The same directory as a process sees it that ends behind so many operations.
 pub(super) fn crashing(store: &IvStore, operations: usize) -> IvStore {
-    let journal = Arc::default();
-    IvStore { files: Crashing::after(operations), journal, ..store.clone() }
+    IvStore { files: Crashing::after(operations), ..restarted(store) }
 }
 
 /// The same directory as another process sees it.
 pub(super) fn restarted(store: &IvStore) -> IvStore {
-    IvStore { journal: Arc::default(), ..store.clone() }
+    IvStore { journal: Arc::default(), written: Arc::default(), ..store.clone() }
 }
 
 fn keys(suite: &str, byte: u8) -> SaKeys {
@@ -222,6 +221,36 @@ fn a_damaged_journal_is_an_error_and_stays_as_it_is() {
     fs::create_dir(&path).unwrap();
     let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
     assert!(matches!(error, IvStoreError::Read { .. }), "{error}");
+}
+
+/// Its end is cut off where a write ends, or an older copy is put back.
+#[test]
+fn a_journal_that_lacks_its_end_is_an_error_until_an_operator_says_that_it_is_lost() {
+    let (_directory, store) = store();
+    store.enter(Role::Alone).unwrap();
+    let path = store.directory().join(journal::FILE);
+    store.put_windows(&[window(1, 16)], 0, &|_| true).unwrap();
+    let older = fs::read(&path).unwrap();
+    store.put_windows(&[window(1, 32)], 0, &|_| true).unwrap();
+    // A crash: the note says less than the journal has.
+    restarted(&store).enter(Role::Alone).unwrap();
+    store.put_windows(&[window(1, 64)], 0, &|_| true).unwrap();
+    store.end().unwrap();
+    assert_eq!(restarted(&store).verify().unwrap(), Some(1));
+    fs::write(&path, &older).unwrap();
+    for store in [&store, &restarted(&store)] {
+        for error in
+            [store.enter(Role::Alone).unwrap_err(), store.windows().unwrap_err(), store.verify().unwrap_err()]
+        {
+            assert!(error.to_string().contains("its end was cut off"), "{error}");
+        }
+    }
+    fs::remove_file(&path).unwrap();
+    store.accept(5).unwrap();
+    store.enter(Role::Alone).unwrap();
+    store.put_windows(&[window(1, 8)], 0, &|_| true).unwrap();
+    restarted(&store).enter(Role::Alone).unwrap();
+    assert_eq!(restarted(&store).windows().unwrap(), [window(1, 8)]);
 }
 
 #[test]
