@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs playground browser interop-vm hdtv deb release man setup setup-test wheel test-python clean
+.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults check-protocol fuzz miri mutants semver publish-check lab hardware synth tutorials docs playground browser interop-vm hdtv deb release man setup setup-test wheel test-python clean
 
 help:
 	@echo 'Begin:'
@@ -53,6 +53,7 @@ help:
 	@echo '  make fuzz            fuzz every parser by coverage (fetches nightly Rust and cargo-fuzz); SECONDS=600 each, JOBS=2, MINIMISE=1'
 	@echo '  make simulate-faults whole gateways in virtual time, with faults drawn from a seed; SEEDS=, FIRST=, EVENTS='
 	@echo '  make planted-faults  plants faults in the gateway, and says which seed finds each; SEEDS='
+	@echo '  make check-protocol  the protocols of pair and cluster as models, every state within bounds; STEPS= per run'
 	@echo '  make miri            rings, pointers for C, engine and lanes under Miri (fetches nightly Rust)'
 	@echo '  make mutants         changes the code and names the changes that no test notices; SAMPLE=1/100, MUTANTS="ipsec engine"'
 	@echo
@@ -271,6 +272,11 @@ planted-faults: setup
 	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted pairs $(or $(SEEDS),2000) 2000
 	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted clusters $(or $(SEEDS),2000) 2000
 	$(CARGO) test --release --locked --package forebay-cluster --features planted planted_faults -- --nocapture
+
+# Some minutes, and up to some GB of memory. The short form is a test of `make test`.
+STEPS ?=
+check-protocol:
+	$(CARGO) run --profile quick --locked --package forebay-protocol --example check -- $(STEPS)
 
 miri:
 	scripts/miri.sh full
