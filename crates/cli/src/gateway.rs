@@ -3,10 +3,8 @@
 //! SIGTERM and SIGINT end it, SIGHUP makes it read its file again, and a service manager that asks for it
 //! (`Type=notify-reload`) hears when it is ready, reloads and ends.
 
-mod clustered;
 mod control_plane;
 mod log;
-mod paired;
 mod watchdog;
 
 use std::path::PathBuf;
@@ -15,27 +13,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
 use clap::Args;
-use forebay_config::{self as config, Config, ProcessorKind};
-use forebay_engine::{Clock, ProcessorSetup};
+use forebay_config::{self as config, Changes, Config};
+use forebay_engine::Clock;
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
-use forebay_gateway::service::{
-    Caretaker, Closed, Machine, SavedRules, Service, StartError, claim, open_processors,
-};
-use forebay_state::IvStore;
-use miette::{Context, IntoDiagnostic};
+use forebay_gateway::service::{Caretaker, Closed, Machine, SavedRules, Service};
+use forebay_gateway::serving::{self, Event, NotReloaded, Reload, Serving, Step};
+use forebay_sas::SasErrors;
+use forebay_time::{Duration, Time};
+use miette::{Context, IntoDiagnostic, Report};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use control_plane::ControlPlane;
 use forebay_terminal::Answer;
-use forebay_terminal::host::{seed, unix_ns};
+use forebay_terminal::host::seed;
 use log::Logging;
 use watchdog::Watchdog;
 
-/// Between two looks at signals.
-const LOOK_EVERY: StdDuration = StdDuration::from_millis(20);
+/// Longest time between two looks at signals.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Between two signs of life to the service manager while there are no workers whose health could be asked for.
+const ALIVE_EVERY: Duration = Duration::from_millis(500);
 
 /// Arguments of `forebay gateway`.
 #[derive(Args)]
@@ -63,84 +63,15 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
         flag::register(signal, seen.clone()).into_diagnostic().wrap_err("cannot register signal handlers")?;
     }
     let caretaker = Caretaker::open(&config, &Machine, Some(saved))?;
-    let process = Process { args, logging, end, reload, clock: Clock::start(), caretaker };
-    let ended = match (&config.pair, &config.cluster) {
-        (Some(_), _) => paired::run(&process, config),
-        (None, Some(_)) => clustered::run(&process, config),
-        (None, None) => alone(&process, config),
-    };
-    match &ended {
-        Ok(_) => process.caretaker.end(),
-        Err(_) => process.caretaker.say_that_they_stay(),
+    let mut process = Process { args, logging, end, reload, clock: Clock::start(), caretaker };
+    let ended = serve(&mut process, config);
+    if ended.is_err() {
+        process.caretaker.say_that_they_stay();
     }
-    ended
+    ended.map(|()| Answer::Yes)
 }
 
-/// Runs a gateway that works with no others.
-fn alone(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
-    let clock = process.clock;
-    let store = store(&config)?;
-    let claimed = claim(&store, forebay_state::Role::Alone).map_err(StartError::Ivs)?;
-    let processors = processors(&config, clock)?;
-    let state = (store, claimed, process.caretaker.clone());
-    let mut service = Service::start_with(&Machine, config, processors, clock, seed(), unix_time, state)?;
-    let mut control_plane = ControlPlane::start(service.config(), process, None);
-    control_plane.tell_of(&service);
-    let _watchdog =
-        Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;
-    process.settle(service.config())?;
-    tracing::info!(sas = service.config().sas.entries.len(), "gateway started");
-    process.serve(&mut service, &mut control_plane, &mut Alone);
-    tell(&[NotifyState::Stopping]);
-    service.stop().into_diagnostic().wrap_err("a worker thread failed")?;
-    tracing::info!("gateway stopped");
-    Ok(Answer::Yes)
-}
-
-/// What looks after a data plane beside what every gateway does.
-trait Attendant {
-    /// Looks after it; false if it is to end.
-    fn look(&mut self, _service: &mut Service) -> bool {
-        true
-    }
-
-    /// What the data plane is to have of another version of the file.
-    ///
-    /// # Errors
-    /// If the version cannot be used.
-    fn part(&mut self, config: Config) -> miette::Result<Config> {
-        Ok(config)
-    }
-
-    /// The version of the file that [`Attendant::part`] was given last is the one by which the gateway runs, or is not.
-    fn changed(&mut self, _is_in_use: bool) {}
-}
-
-/// A gateway that works with no others.
-struct Alone;
-
-impl Attendant for Alone {}
-
-/// The state directory of a file.
-fn store(config: &Config) -> miette::Result<IvStore> {
-    Ok(match &config.keys.state {
-        Some(directory) => IvStore::new(directory),
-        None => IvStore::of_user().map_err(StartError::Ivs)?,
-    })
-}
-
-/// The processors of a file, for each worker its own.
-fn processors(config: &Config, clock: Clock) -> miette::Result<Vec<Vec<ProcessorSetup>>> {
-    // The threads of processors, too, have no privileges, but for those that a device's own library starts.
-    let takes_privileges =
-        |kind: &ProcessorKind| matches!(kind, ProcessorKind::Device(device) if device.takes_privileges());
-    Ok(match config.processors.iter().any(|one| takes_privileges(&one.kind)) {
-        true => open_processors(config, clock)?,
-        false => privileges::without(|| open_processors(config, clock))?,
-    })
-}
-
-/// What outlives the data plane.
+/// What the loop needs of this process, and what asks it to end or to read its file again.
 struct Process<'a> {
     args: &'a GatewayArgs,
     logging: Logging,
@@ -148,6 +79,24 @@ struct Process<'a> {
     reload: Arc<AtomicBool>,
     clock: Clock,
     caretaker: Caretaker,
+}
+
+impl serving::Process for Process<'_> {
+    fn read(&mut self) -> Result<Config, SasErrors> {
+        config::load(&self.args.config).inspect(|config| self.logging.change(&config.log))
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn unix_time(&self) -> fn() -> StdDuration {
+        unix_time
+    }
+
+    fn seed(&mut self) -> u64 {
+        seed()
+    }
 }
 
 impl Process<'_> {
@@ -158,31 +107,106 @@ impl Process<'_> {
     fn is_ended(&self) -> bool {
         self.end.load(Ordering::Relaxed)
     }
+}
 
-    /// Drops the privileges that starting took, and tells the service manager.
-    fn settle(&self, config: &Config) -> miette::Result<()> {
+/// Runs the gateway until SIGINT or SIGTERM, or until it fails.
+fn serve(process: &mut Process<'_>, config: Config) -> miette::Result<()> {
+    let (pair, cluster) = (config.pair.clone(), config.cluster.clone());
+    let sas = config.sas.entries.len();
+    let caretaker = process.caretaker.clone();
+    let mut serving = Serving::start(process, config, caretaker)?;
+    let mut told = Told::start(&serving, process)?;
+    match (pair, cluster) {
+        (Some(pair), _) => tracing::info!(number = pair.number, "gateway of a pair started; it stands by"),
+        (_, Some(cluster)) => tracing::info!(name = cluster.name, sas, "gateway of a cluster started"),
+        _ => tracing::info!(sas, "gateway started"),
+    }
+    let mut ends = false;
+    loop {
+        if process.is_ended() && !std::mem::replace(&mut ends, true) {
+            tell(&[NotifyState::Stopping]);
+            serving.end(process.clock.now());
+        }
+        let step = serving.step(process)?;
+        let wait = step.wait.min(LOOK_EVERY);
+        if told.happened(step, &serving)? {
+            return Ok(());
+        }
+        let request = told.control_plane.reload_request();
+        if !ends && (process.reload.swap(false, Ordering::Relaxed) || request.is_some()) {
+            tell_of_reload();
+            let outcome = reload(&mut serving, process);
+            told.control_plane.show(serving.service());
+            // Who asked may have gone.
+            request.map(|request| request.try_send(outcome));
+            tell(&[NotifyState::Ready]);
+        }
+        told.are_alive(&serving, process.clock.now());
+        rest(StdDuration::from_nanos(wait.as_nanos()));
+    }
+}
+
+/// What others are told of the gateway: who asks by the control socket, the service manager, and who reads the log.
+struct Told {
+    control_plane: ControlPlane,
+    /// Of the data plane, if one runs.
+    watchdog: Option<Watchdog>,
+    alive: Time,
+}
+
+impl Told {
+    /// Begins to answer, drops the privileges that starting took, and tells the service manager.
+    fn start(serving: &Serving, process: &Process<'_>) -> miette::Result<Told> {
+        let config = serving.config().ok_or_else(|| miette::miette!("there is no configuration"))?;
+        let mut control_plane = ControlPlane::start(config, process, serving.others());
+        control_plane.show(serving.service());
+        let watchdog = serving.service().map(watchdog).transpose()?;
         let kept = privileges::settle(config).into_diagnostic().wrap_err("cannot drop privileges")?;
         tell(&[NotifyState::Ready]);
         let capabilities = kept.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" ");
         tracing::info!(%capabilities, "privileges dropped");
-        Ok(())
+        Ok(Told { control_plane, watchdog, alive: Time::ZERO })
     }
 
-    /// Looks after a data plane until it fails, the process is to end, or the attendant says no.
-    fn serve(&self, service: &mut Service, control_plane: &mut ControlPlane, attendant: &mut dyn Attendant) {
-        while service.is_running() && !self.is_ended() && attendant.look(service) {
-            let request = control_plane.reload_request();
-            if self.reload.swap(false, Ordering::Relaxed) || request.is_some() {
-                tell_of_reload();
-                let outcome = change(service, self.args, &self.logging, attendant);
-                control_plane.show(service.config());
-                // Who asked may have gone.
-                request.map(|request| request.try_send(outcome));
-                tell(&[NotifyState::Ready]);
+    /// Something has happened, or not. Whether it was the end.
+    fn happened(&mut self, Step { event, refused, .. }: Step, serving: &Serving) -> miette::Result<bool> {
+        if let Some(report) = refused {
+            tracing::error!("the last version of the file without errors is used: {report:?}");
+        }
+        let Some(event) = event else { return Ok(false) };
+        self.control_plane.show(serving.service());
+        match event {
+            Event::Started => {
+                self.watchdog = serving.service().map(watchdog).transpose()?;
+                let sas = serving.config().map_or(0, |config| config.sas.entries.len());
+                tracing::info!(sas, "data plane started");
             }
-            rest(LOOK_EVERY);
+            Event::Stopped => {
+                self.watchdog = None;
+                tracing::info!("data plane stopped");
+            }
+            Event::StandsBy => tracing::info!("this gateway stands by"),
+            Event::Serves { .. } => {}
+            Event::Unserved(error) => tracing::error!("cannot serve other shares: {:?}", Report::new(error)),
+            Event::Ended => {
+                tracing::info!("gateway stopped");
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Tells the service manager that the process lives, where no worker does it.
+    fn are_alive(&mut self, serving: &Serving, now: Time) {
+        if serving.service().is_none() && now.since(self.alive) >= ALIVE_EVERY {
+            self.alive = now;
+            tell(&[NotifyState::Watchdog]);
         }
     }
+}
+
+fn watchdog(service: &Service) -> miette::Result<Watchdog> {
+    Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")
 }
 
 #[allow(clippy::disallowed_methods)] // the command line may wait
@@ -203,7 +227,7 @@ fn load(args: &GatewayArgs, saved: &SavedRules) -> miette::Result<Config> {
         return Ok(config);
     }
     let user = config.privileges.user.unwrap_or_default();
-    let again = config::load(&args.config).map_err(miette::Report::new);
+    let again = config::load(&args.config).map_err(Report::new);
     again.wrap_err_with(|| {
         format!("cannot read the configuration as the user `{user}`, which every reload requires")
     })
@@ -233,45 +257,42 @@ fn names(all: &[String]) -> String {
     }
 }
 
-/// Reads the file again; one with an error changes nothing.
-fn change(
-    service: &mut Service,
-    args: &GatewayArgs,
-    logging: &Logging,
-    attendant: &mut dyn Attendant,
-) -> ReloadDoc {
-    let mut config = match config::load(&args.config) {
-        Ok(config) => config,
-        Err(errors) => {
-            let outcome = control_plane::refused(&errors);
-            tracing::error!("configuration rejected, nothing changed: {:?}", miette::Report::new(errors));
-            return outcome;
-        }
-    };
-    logging.change(&config.log);
-    config.warnings.iter().for_each(log::warning);
-    let warnings = std::mem::take(&mut config.warnings);
-    let before = service.config().clone();
-    let changed = attendant.part(config).and_then(|config| Ok(service.reload(config, unix_ns()?)?));
-    attendant.changed(changed.is_ok());
-    match changed {
+/// Reads the file again, and says what is different.
+fn reload(serving: &mut Serving, process: &mut Process<'_>) -> ReloadDoc {
+    let before = serving.service().map(|service| service.config().clone());
+    let Reload { warnings, outcome } = serving.reload(process);
+    warnings.iter().for_each(log::warning);
+    match outcome {
         Ok(changes) => {
-            let name = |config: &Config, place: usize| {
-                config.sas.entries.get(place).map(|sa| sa.config.name.clone())
-            };
-            let added = (0..).zip(&changes.kept).filter(|(_, kept)| kept.is_none());
-            let added: Vec<_> = added.filter_map(|(place, _)| name(service.config(), place)).collect();
-            let removed: Vec<_> = changes.removed.iter().filter_map(|&place| name(&before, place)).collect();
-            let (added, removed) = (names(&added), names(&removed));
-            tracing::info!(added, removed, policies = changes.policies, "configuration reloaded");
+            match (before, serving.config()) {
+                (Some(before), Some(after)) => log_changes(&changes, &before, after),
+                (_, after) => {
+                    let sas = after.map_or(0, |after| after.sas.entries.len());
+                    tracing::info!(sas, "configuration reloaded; this gateway stands by");
+                }
+            }
             for setting in &changes.restart {
                 tracing::warn!("{setting}: restart required");
             }
             control_plane::outcome(&changes, &warnings)
         }
-        Err(report) => {
+        Err(NotReloaded::File(errors)) => {
+            let outcome = control_plane::refused(&errors);
+            tracing::error!("configuration rejected, nothing changed: {:?}", Report::new(errors));
+            outcome
+        }
+        Err(NotReloaded::Failed(report)) => {
             tracing::error!("reload failed, nothing changed: {report:?}");
             control_plane::failed(report.to_string())
         }
     }
+}
+
+fn log_changes(changes: &Changes, before: &Config, after: &Config) {
+    let name = |config: &Config, place: usize| config.sas.entries.get(place).map(|sa| sa.config.name.clone());
+    let added = (0..).zip(&changes.kept).filter(|(_, kept)| kept.is_none());
+    let added: Vec<_> = added.filter_map(|(place, _)| name(after, place)).collect();
+    let removed: Vec<_> = changes.removed.iter().filter_map(|&place| name(before, place)).collect();
+    let (added, removed) = (names(&added), names(&removed));
+    tracing::info!(added, removed, policies = changes.policies, "configuration reloaded");
 }

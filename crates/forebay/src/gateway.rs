@@ -33,15 +33,19 @@
 //! ```
 //!
 //! The example `gateway.rs` joins two gateways and sends a packet through both.
+//!
+//! [`Serving`] is the loop of `forebay gateway` itself: a [`Process`] steps it, and it starts, reloads and ends the data plane, alone or,
+//! with the features `pair` and `cluster`, as one of several gateways.
 
-pub use forebay_config::{Changes, Config, Raw, Tun, Udp, Xdp, load, parse};
+pub use forebay_config::{Changes, Config, Raw, SharedAddress, Tun, Udp, Xdp, load, parse};
 pub use forebay_engine::{Clock, ProcessorSetup};
 pub use forebay_gateway::control::gather::Snapshot;
 pub use forebay_gateway::control::{Client, ControlError, Request, Response, SaDoc, StatusDoc};
 pub use forebay_gateway::service::{
-    CardSide, Caretaker, Firewall, Host, InProcess, InstallError, Machine, Poll, Queues, Routing, Service,
+    Address, CardSide, Caretaker, Firewall, Host, InProcess, InstallError, Machine, Poll, Queues, Routing, Service,
     StartError, Wait, Worker, Workers, open_processors, workers,
 };
+pub use forebay_gateway::serving::{Event, NotReloaded, Others, Process, Reload, Serving, Step};
 pub use forebay_ipsec::Protocol;
 pub use forebay_links::datagram::DatagramLink;
 pub use forebay_links::nftables::{Counted, Table};

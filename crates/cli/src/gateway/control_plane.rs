@@ -9,6 +9,7 @@ use forebay_diagnostics::Plain;
 use forebay_gateway::control::gather::Snapshot;
 use forebay_gateway::control::{self, FindingDoc, ReloadDoc, Request, Response, SCHEMA, Server, StatusDoc};
 use forebay_gateway::service::{Caretaker, Service, TapsStatus, Workers};
+use forebay_gateway::serving::Others;
 use forebay_sas::{Finding, SasErrors};
 use forebay_time::Time;
 
@@ -19,9 +20,6 @@ const PATIENCE: StdDuration = StdDuration::from_secs(25);
 
 /// A request that the file be read again, and where the outcome goes.
 pub type ReloadRequest = SyncSender<ReloadDoc>;
-
-/// Adds to a status what is known of the other gateways that this one works with.
-pub type Others = Arc<dyn Fn(&mut StatusDoc) + Send + Sync>;
 
 /// The servers, and what they tell.
 pub struct ControlPlane {
@@ -67,24 +65,13 @@ impl ControlPlane {
         self.requests.try_recv().ok()
     }
 
-    /// Tells of a data plane from now on.
-    pub fn tell_of(&mut self, service: &Service) {
-        let (config, workers) = (service.config().clone(), service.workers().clone());
-        *self.shown() = Some(Shown { config, workers, taps: service.taps() });
-        self.serve_metrics(service.config());
-    }
-
-    /// Tells that there is none.
-    pub fn tell_of_none(&mut self) {
-        *self.shown() = None;
-    }
-
-    /// Tells of another version of the file from now on.
-    pub fn show(&mut self, config: &Arc<Config>) {
-        if let Some(shown) = &mut *self.shown() {
-            shown.config = config.clone();
-        }
-        self.serve_metrics(config);
+    /// Tells of a data plane, and of the file by which it runs, from now on; or that there is none.
+    pub fn show(&mut self, service: Option<&Service>) {
+        *self.shown() = service.map(|service| {
+            let (config, workers) = (service.config().clone(), service.workers().clone());
+            Shown { config, workers, taps: service.taps() }
+        });
+        service.into_iter().for_each(|service| self.serve_metrics(service.config()));
     }
 
     fn shown(&self) -> MutexGuard<'_, Option<Shown>> {
@@ -131,22 +118,22 @@ fn answer(
                 _ => Response::error("the reload timed out"),
             };
         }
-        let mut status = match (&shown, &others) {
-            (Some(Shown { config, workers, taps }), _) => {
-                let Some(snapshots) = Snapshot::gather(workers) else {
-                    return Response::error("the gateway has stopped");
-                };
+        let running = shown.as_ref().map(|shown| (shown, Snapshot::gather(&shown.workers)));
+        let mut status = match (running, &others) {
+            (Some((Shown { config, taps, .. }, Some(snapshots))), _) => {
                 let mut status = Snapshot::status(snapshots, config, &file, VERSION, start);
                 status.taps = taps.document();
                 status
             }
-            (None, Some(_)) => StatusDoc {
+            // There is no data plane, or it is just ending.
+            (_, Some(_)) => StatusDoc {
                 schema: SCHEMA,
                 version: VERSION.to_owned(),
                 pid: std::process::id(),
                 config: file.clone(),
                 ..StatusDoc::default()
             },
+            (Some(_), None) => return Response::error("the gateway has stopped"),
             (None, None) => return Response::error("the gateway has not started yet"),
         };
         status.guard = caretaker.document();

@@ -31,7 +31,7 @@ pub use broadcasts::{BROADCAST_HELP, broadcasts};
 pub use caretaker::Caretaker;
 pub use export::KeyExport;
 pub use guard::{kernel_entries, lacks_guard};
-pub use host::{CardSide, Firewall, Host, Queues};
+pub use host::{Address, CardSide, Firewall, Host, Queues};
 pub use in_process::InProcess;
 pub use machine::Machine;
 pub use mirror::{OnPolicies, SyncLimits, XfrmSync};

@@ -12,6 +12,7 @@ use ipnet::IpNet;
 
 use forebay_config::SharedAddress;
 
+use super::host::{Address, Host};
 use super::start_error::{StartError, link_error};
 
 /// How long the kernel keeps an address that is not added again, in seconds, and when that is done.
@@ -20,11 +21,43 @@ const LEASE_AGAIN: Duration = Duration::from_millis(2_000);
 /// The first repetitions of an announcement; then as often as is asked for.
 const REPEATED: [u64; 5] = [50, 150, 400, 900, 1_500];
 
-struct Shared {
+/// An address of an interface of this machine.
+pub(super) struct OnInterface {
     interface: Interface,
     /// None on an interface without Ethernet, such as a TUN interface: there is nobody to tell.
     announcer: Option<Announcer>,
     address: IpNet,
+}
+
+impl OnInterface {
+    pub(super) fn open(shared: &SharedAddress) -> io::Result<OnInterface> {
+        let interface = Interface::by_name(&shared.interface)?;
+        let announcer = match interface.ethernet_address() {
+            Ok(_) => Some(Announcer::open(&interface)?),
+            Err(_) => None,
+        };
+        Ok(OnInterface { interface, announcer, address: shared.address })
+    }
+}
+
+impl Address for OnInterface {
+    fn lease(&self, seconds: u32) -> io::Result<()> {
+        self.interface.lease_address(self.address.addr(), self.address.prefix_len(), seconds)
+    }
+
+    fn announce(&self) -> io::Result<()> {
+        self.announcer.as_ref().map_or(Ok(()), |announcer| announcer.announce(self.address.addr()))
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        self.interface.remove_address(self.address.addr(), self.address.prefix_len())
+    }
+}
+
+struct Shared {
+    on_host: Box<dyn Address>,
+    address: IpNet,
+    interface: String,
     /// Whether it is here.
     held: bool,
     /// When it was announced first, and how often since.
@@ -45,16 +78,13 @@ impl SharedAddresses {
     /// # Errors
     /// If an interface is not there, without `CAP_NET_ADMIN` and without `CAP_NET_RAW`.
     pub fn open<'a>(
+        host: &dyn Host,
         addresses: impl IntoIterator<Item = &'a SharedAddress>,
     ) -> Result<SharedAddresses, StartError> {
         let open = |one: &SharedAddress| {
-            let interface = Interface::by_name(&one.interface)?;
-            let announcer = match interface.ethernet_address() {
-                Ok(_) => Some(Announcer::open(&interface)?),
-                Err(_) => None,
-            };
+            let (on_host, interface) = (host.address(one)?, one.interface.clone());
             let (address, held, announced, repeated) = (one.address, false, None, Time::ZERO);
-            Ok(Shared { interface, announcer, address, held, announced, repeated })
+            Ok(Shared { on_host, address, interface, held, announced, repeated })
         };
         let shared = addresses.into_iter().map(|one| {
             let what = format!("shared address {} of interface {}", one.address, one.interface);
@@ -73,7 +103,8 @@ impl SharedAddresses {
         self.hold(|_| true, now)
     }
 
-    /// Adds the addresses that `holds` says, by their places, and takes the others away.
+    /// Adds the addresses that `holds` says, by their places, and takes the others away. Those that are here are leased again:
+    /// a data plane that starts again may have taken longer than a lease.
     ///
     /// # Errors
     /// If one cannot be added; the others are.
@@ -84,12 +115,8 @@ impl SharedAddresses {
             if one.held && !holds {
                 one.take_away();
                 one.announced = None;
-            } else if !one.held
-                && holds
-                && let Err(error) = one.lease()
-            {
-                let what =
-                    format!("cannot add the shared address {} to {}", one.address, one.interface.name());
+            } else if holds && let Err(error) = one.lease() {
+                let what = format!("cannot add the shared address {} to {}", one.address, one.interface);
                 failed = failed.and(Err(link_error(what)(error)));
             }
             one.held = holds;
@@ -141,19 +168,18 @@ impl SharedAddresses {
 
 impl Shared {
     fn lease(&self) -> io::Result<()> {
-        self.interface.lease_address(self.address.addr(), self.address.prefix_len(), LEASE_S)
+        self.on_host.lease(LEASE_S)
     }
 
     fn announce_once(&mut self, now: Time) {
         self.repeated = now;
-        let Some(announcer) = &self.announcer else { return };
-        if let Err(error) = announcer.announce(self.address.addr()) {
+        if let Err(error) = self.on_host.announce() {
             tracing::warn!(address = %self.address, %error, "cannot announce the shared address; neighbours find the old one until their caches end (CAP_NET_RAW, state of the interface)");
         }
     }
 
     fn take_away(&self) {
-        match self.interface.remove_address(self.address.addr(), self.address.prefix_len()) {
+        match self.on_host.remove() {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
             Err(error) => {
@@ -166,5 +192,53 @@ impl Shared {
 impl Drop for SharedAddresses {
     fn drop(&mut self) {
         self.shared.iter().for_each(Shared::take_away);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// Counts how often it was leased and announced.
+    #[derive(Clone, Default)]
+    struct Counted(Arc<[AtomicU32; 2]>);
+
+    impl Address for Counted {
+        fn lease(&self, _seconds: u32) -> io::Result<()> {
+            self.0[0].fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn announce(&self) -> io::Result<()> {
+            self.0[1].fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn remove(&self) -> io::Result<()> {
+            Err(io::ErrorKind::AddrNotAvailable.into())
+        }
+    }
+
+    #[test]
+    fn addresses_are_leased_again_when_a_data_plane_starts_again_and_announced_once() {
+        let counted = Counted::default();
+        let shared = Shared {
+            on_host: Box::new(counted.clone()),
+            address: "192.0.2.9/24".parse().unwrap(),
+            interface: "wan".to_owned(),
+            held: false,
+            announced: None,
+            repeated: Time::ZERO,
+        };
+        let mut addresses = SharedAddresses { shared: vec![shared], leased: Time::ZERO };
+        for seconds in [100, 114] {
+            let now = Time::ZERO + Duration::from_millis(seconds * 1_000);
+            addresses.add(now).unwrap();
+            addresses.announce(now);
+        }
+        assert_eq!([0, 1].map(|place| counted.0[place].load(Ordering::Relaxed)), [2, 1]);
     }
 }

@@ -9,9 +9,10 @@ use forebay_ipsec::Protocol;
 use forebay_links::Link;
 use forebay_links::nftables::{Counted, Nftables, Table};
 
+use super::addresses::OnInterface;
 use super::routes::Routing;
 use super::start_error::{StartError, lacking};
-use forebay_config::{Config, Raw, Tun, Udp, Xdp};
+use forebay_config::{Config, Raw, SharedAddress, Tun, Udp, Xdp};
 use forebay_state::Files;
 use forebay_state::numbers;
 use forebay_worker::Wait;
@@ -45,6 +46,27 @@ pub trait Firewall: Send {
     /// # Errors
     /// If it cannot be read.
     fn counted(&mut self, name: &str) -> io::Result<Counted>;
+}
+
+/// An address of a host that other hosts have at other times.
+pub trait Address: Send {
+    /// Has the host keep it for so many seconds from now on; it goes by itself when they have passed.
+    ///
+    /// # Errors
+    /// If it cannot be added.
+    fn lease(&self, seconds: u32) -> io::Result<()>;
+
+    /// Tells the hosts of its network that it is here.
+    ///
+    /// # Errors
+    /// If that cannot be sent.
+    fn announce(&self) -> io::Result<()>;
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// If it cannot be removed; [`io::ErrorKind::AddrNotAvailable`] if it is not there.
+    fn remove(&self) -> io::Result<()>;
 }
 
 /// nftables of this machine, opened at its first use and, where that failed, again at the next.
@@ -129,6 +151,14 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// If it cannot be opened.
     fn routing(&self, config: &Config) -> io::Result<Option<Box<dyn Routing>>>;
+
+    /// Finds the interface of an address that gateways share.
+    ///
+    /// # Errors
+    /// If it is not there, or the address could not be announced.
+    fn address(&self, shared: &SharedAddress) -> io::Result<Box<dyn Address>> {
+        Ok(Box::new(OnInterface::open(shared)?))
+    }
 
     /// The packet filter in which the guard keeps its table.
     fn firewall(&self) -> Box<dyn Firewall>;

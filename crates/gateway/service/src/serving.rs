@@ -1,0 +1,509 @@
+//! The serving loop of a gateway's process: alone, as one of a pair, or as one of a cluster.
+//!
+//! [`Serving`] owns the data plane and decides when it starts and stops, which SAs it has, and which version of the file it goes
+//! by. It never waits, reads no clock of its own and handles no signals: its [`Process`] gives it the time, the file and the
+//! processors, calls [`Serving::step`] again and again, and learns by each [`Step`] what happened and when the next is due. The command
+//! `forebay gateway` is one such process, the simulation with faults is another, and both step the same loop.
+//!
+//! The roles differ in this, which is the trait `Role`, and in nothing else:
+//!
+//! | | alone | pair | cluster |
+//! |---|---|---|---|
+//! | A data plane runs | always | while the gateway is active | always |
+//! | It has | all SAs | all SAs | the SAs of the shares that it serves |
+//! | What it uses is recorded | here | here and at the peer | here and in etcd |
+//! | It has the shared addresses | there are none | while it is active | those of the shares that it serves |
+//! | At the end | | the peer takes over at once | the shares are handed over first |
+//!
+//! A pair is a cluster of one share as far as the addresses and the end go. Its standby has no data plane, because it has
+//! no store that says which records are the newest: a data plane begins behind everything that the peer has sent, and begins
+//! again where both were active.
+
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(feature = "pair")]
+mod pair;
+
+use std::sync::Arc;
+
+#[cfg(feature = "cluster")]
+use forebay_cluster::{Cluster, ClusterError};
+use forebay_config::{Changes, Config, ProcessorKind};
+use forebay_control::StatusDoc;
+use forebay_engine::{Clock, ProcessorSetup};
+#[cfg(feature = "pair")]
+use forebay_pair::{Pair, PairError};
+use forebay_privileges as privileges;
+use forebay_sas::{Finding, SasErrors};
+use forebay_state::{IvStore, Lock, Role as RecordsOf};
+use forebay_time::{Duration, Time};
+use miette::{Context, IntoDiagnostic, Report};
+
+use crate::service::{
+    Caretaker, Host, Machine, Service, SharedAddresses, StartError, claim, open_processors,
+};
+
+/// Between two steps: of a gateway alone, of one that works with others, and of one that stands by or hands over.
+const ALONE: Duration = Duration::from_millis(1_000);
+const SERVES: Duration = Duration::from_millis(20);
+const STANDS_BY: Duration = Duration::from_millis(5);
+/// Longest time to hand over what is served, at the end.
+const LEAVES_WITHIN: Duration = Duration::from_millis(4_000);
+/// Sections that the process goes by, and not its data plane: what has changed in them takes a restart of the process.
+const OF_PROCESS: [&str; 3] = ["[pair]", "[control]", "[privileges]"];
+
+/// Adds to a status what is known of the other gateways that this one works with.
+pub type Others = Arc<dyn Fn(&mut StatusDoc) + Send + Sync>;
+
+/// What the loop needs of the process in which it runs.
+pub trait Process {
+    /// Reads the gateway's file as it is now.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn read(&mut self) -> Result<Config, SasErrors>;
+
+    /// The monotonic clock.
+    fn clock(&self) -> Clock;
+
+    /// The time since the Unix epoch.
+    fn unix_time(&self) -> fn() -> std::time::Duration;
+
+    /// A number that no other party can know.
+    fn seed(&mut self) -> u64;
+
+    /// The machine on which the gateway runs.
+    fn host(&self) -> &dyn Host {
+        &Machine
+    }
+
+    /// Opens the processors of a file, for each worker its own. Their threads have no privileges, but for those that a device's
+    /// own library starts.
+    ///
+    /// # Errors
+    /// As [`open_processors`].
+    fn open_processors(&mut self, config: &Config) -> miette::Result<Vec<Vec<ProcessorSetup>>> {
+        let clock = self.clock();
+        let takes_privileges =
+            |kind: &ProcessorKind| matches!(kind, ProcessorKind::Device(device) if device.takes_privileges());
+        match config.processors.iter().any(|one| takes_privileges(&one.kind)) {
+            true => open_processors(config, clock),
+            false => privileges::without(|| open_processors(config, clock)),
+        }
+    }
+
+    /// Starts what connects this gateway of a pair with the other one.
+    ///
+    /// # Errors
+    /// As [`Pair::start`].
+    #[cfg(feature = "pair")]
+    fn pair(
+        &mut self,
+        settings: &forebay_config::Pair,
+        store: IvStore,
+        claim: Lock,
+    ) -> Result<Arc<Pair>, PairError> {
+        Pair::start(settings, store, claim, self.unix_time()).map(Arc::new)
+    }
+
+    /// Joins the cluster.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    #[cfg(feature = "cluster")]
+    fn cluster(
+        &mut self,
+        settings: &forebay_config::Cluster,
+        store: IvStore,
+    ) -> Result<Arc<Cluster>, ClusterError> {
+        Cluster::start(settings, store, self.unix_time()).map(Arc::new)
+    }
+}
+
+/// Whether a data plane is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// None.
+    #[cfg_attr(not(feature = "pair"), allow(dead_code))]
+    Standby,
+    /// One.
+    Active,
+    /// A new one: what the one that runs began with is not all that is known now.
+    #[cfg_attr(not(feature = "pair"), allow(dead_code))]
+    Restart,
+}
+
+/// In what a gateway alone, one of a pair and one of a cluster differ.
+trait Role {
+    /// Whether a data plane is to run now.
+    fn wanted(&self) -> Wanted {
+        Wanted::Active
+    }
+
+    /// Time between two looks at a data plane that runs.
+    fn look_every(&self) -> Duration {
+        SERVES
+    }
+
+    /// What a data plane is to have of a version of the file.
+    ///
+    /// # Errors
+    /// If the version cannot be used.
+    fn part(&mut self, config: Config) -> miette::Result<Config> {
+        Ok(config)
+    }
+
+    /// The version of the file that [`Role::part`] was given last is the one by which the gateway runs, or is not.
+    fn changed(&mut self, _is_in_use: bool) {}
+
+    /// Where a data plane that is about to start records what it uses, and the claim of that.
+    ///
+    /// # Errors
+    /// If it cannot start.
+    fn prepare(&mut self, now: Time) -> Result<(IvStore, Lock), StartError>;
+
+    /// A data plane has started.
+    ///
+    /// # Errors
+    /// If the shared addresses cannot be had.
+    fn started(&mut self, _process: &dyn Process) -> Result<(), StartError> {
+        Ok(())
+    }
+
+    /// Looks after a data plane that runs.
+    fn look(&mut self, _service: &mut Service, _process: &dyn Process) -> Option<Event> {
+        None
+    }
+
+    /// No data plane runs, and none is to. Called again and again.
+    fn stand_by(&mut self) {}
+
+    /// Whether there is still something to hand over, so that the end has to wait.
+    fn is_leaving(&mut self) -> bool {
+        false
+    }
+
+    /// The gateway has ended.
+    fn leave(&mut self) {}
+
+    /// What a status says of the other gateways.
+    fn others(&self) -> Option<Others> {
+        None
+    }
+}
+
+/// A gateway that works with no others. Its data plane starts once.
+struct Alone(Option<(IvStore, Lock)>);
+
+impl Role for Alone {
+    fn look_every(&self) -> Duration {
+        ALONE
+    }
+
+    fn prepare(&mut self, _now: Time) -> Result<(IvStore, Lock), StartError> {
+        self.0.take().ok_or_else(once)
+    }
+}
+
+/// A data plane starts a second time that is to run from the start of the process to its end.
+fn once() -> StartError {
+    StartError::Lacking("this data plane cannot start again".to_owned())
+}
+
+/// What happened in a step.
+#[derive(Debug)]
+pub enum Event {
+    /// A data plane has started.
+    Started,
+    /// The data plane has ended, because the other gateway is active, or to start again.
+    Stopped,
+    /// The gateway is ready to take over.
+    StandsBy,
+    /// The data plane serves other shares; whether there are new ones.
+    Serves {
+        /// Whether it serves some that it did not serve before.
+        more: bool,
+    },
+    /// It cannot serve other shares, and tries again soon.
+    Unserved(StartError),
+    /// The gateway has ended.
+    Ended,
+}
+
+/// What a step did.
+#[derive(Debug)]
+pub struct Step {
+    /// Time until the next one.
+    pub wait: Duration,
+    /// What happened.
+    pub event: Option<Event>,
+    /// Why the file as it is now is not used, where it was read: the last version without errors is.
+    pub refused: Option<Report>,
+}
+
+impl Step {
+    /// One after which the next is due at once.
+    fn done(event: Event) -> Step {
+        Step { wait: Duration::ZERO, event: Some(event), refused: None }
+    }
+}
+
+/// What came of a reload.
+#[derive(Debug)]
+pub struct Reload {
+    /// What should be looked at in the file.
+    pub warnings: Vec<Finding>,
+    /// What is different now, or why nothing is.
+    pub outcome: Result<Changes, NotReloaded>,
+}
+
+/// Why the gateway goes on by the last version of its file.
+#[derive(Debug)]
+pub enum NotReloaded {
+    /// The file has errors.
+    File(SasErrors),
+    /// The gateway cannot do what it says.
+    Failed(Report),
+}
+
+/// What a data plane starts with.
+struct Ready {
+    config: Config,
+    processors: Vec<Vec<ProcessorSetup>>,
+    /// The file was not read for it a moment ago.
+    is_old: bool,
+}
+
+impl Ready {
+    fn open(process: &mut dyn Process, caretaker: &Caretaker, config: Config) -> miette::Result<Ready> {
+        caretaker.configure(&config)?;
+        Ok(Ready { processors: process.open_processors(&config)?, config, is_old: false })
+    }
+}
+
+/// A gateway's process from its start to its end. See the [module](self).
+pub struct Serving {
+    role: Box<dyn Role>,
+    caretaker: Caretaker,
+    service: Option<Service>,
+    /// What the next data plane starts with, while none runs.
+    ready: Option<Ready>,
+    /// The file by which the last data plane ran.
+    last: Option<Arc<Config>>,
+    /// Until when what is served is handed over, once the gateway is to end.
+    ends: Option<Time>,
+}
+
+impl Serving {
+    /// Begins by `config`, on a host that `caretaker` looks after. A gateway of a pair stands by then; others have a
+    /// data plane.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn start(process: &mut dyn Process, config: Config, caretaker: Caretaker) -> miette::Result<Serving> {
+        let store = match &config.keys.state {
+            Some(directory) => IvStore::on(directory, process.host().files()),
+            None => IvStore::of_user().map_err(StartError::Ivs)?,
+        };
+        let records_of = match (&config.pair, &config.cluster) {
+            (Some(_), _) => RecordsOf::Pair,
+            (None, Some(_)) => RecordsOf::Cluster,
+            (None, None) => RecordsOf::Alone,
+        };
+        let claimed = claim(&store, records_of).map_err(StartError::Ivs)?;
+        // What a gateway that was killed has left of them goes before anything that takes time.
+        let shared = config.pair.iter().flat_map(|pair| &pair.addresses);
+        let addresses = SharedAddresses::open(process.host(), shared)?;
+        // The others are not to count on this gateway before it could take over.
+        let ready = Ready::open(process, &caretaker, config)?;
+        let role = role(process, &ready.config, (store, claimed), addresses)?;
+        let (service, last, ends) = (None, None, None);
+        let mut serving = Serving { role, caretaker, service, ready: Some(ready), last, ends };
+        if serving.role.wanted() == Wanted::Active {
+            serving.take_over(process)?;
+        }
+        Ok(serving)
+    }
+
+    /// The data plane, while one runs.
+    pub fn service(&self) -> Option<&Service> {
+        self.service.as_ref()
+    }
+
+    /// The same, for what steps its workers and keepers.
+    pub fn service_mut(&mut self) -> Option<&mut Service> {
+        self.service.as_mut()
+    }
+
+    /// The file by which the gateway runs or stands by. That of a gateway of a cluster has the SAs that it serves.
+    pub fn config(&self) -> Option<&Config> {
+        let running = self.service.as_ref().map(|service| &**service.config());
+        running.or(self.ready.as_ref().map(|ready| &ready.config)).or(self.last.as_deref())
+    }
+
+    /// What a status says of the other gateways that this one works with, if it works with some.
+    pub fn others(&self) -> Option<Others> {
+        self.role.others()
+    }
+
+    /// Has the gateway end: the steps from now on hand over what it serves, within some seconds, and then end it.
+    pub fn end(&mut self, now: Time) {
+        self.ends.get_or_insert(now + LEAVES_WITHIN);
+    }
+
+    /// Does what is due.
+    ///
+    /// # Errors
+    /// Why the gateway has ended without being told so.
+    pub fn step(&mut self, process: &mut dyn Process) -> miette::Result<Step> {
+        let is_running = self.service.as_ref().is_some_and(Service::is_running);
+        let leaves = is_running && self.ends.is_some_and(|until| process.clock().now() < until);
+        if self.service.is_some() && !is_running || self.ends.is_some() && !(leaves && self.role.is_leaving())
+        {
+            return self.finish();
+        }
+        let wanted = self.role.wanted();
+        match &mut self.service {
+            Some(_) if wanted != Wanted::Active && !leaves => {
+                self.stop()?;
+                Ok(Step::done(Event::Stopped))
+            }
+            Some(service) => {
+                let wait = if leaves { STANDS_BY } else { self.role.look_every() };
+                Ok(Step { wait, event: self.role.look(service, process), refused: None })
+            }
+            None => self.without_data_plane(process, wanted),
+        }
+    }
+
+    fn without_data_plane(&mut self, process: &mut dyn Process, wanted: Wanted) -> miette::Result<Step> {
+        let stands_by = wanted == Wanted::Standby;
+        if stands_by {
+            self.role.stand_by();
+        }
+        let Some(ready) = &mut self.ready else {
+            let (config, refused) = self.read_or_last(process)?;
+            self.ready = Some(Ready::open(process, &self.caretaker, config)?);
+            return Ok(Step { wait: Duration::ZERO, event: stands_by.then_some(Event::StandsBy), refused });
+        };
+        if stands_by {
+            ready.is_old = true;
+            return Ok(Step { wait: STANDS_BY, event: None, refused: None });
+        }
+        // SAs may have been replaced since, and a standby need not be told.
+        let refused = if ready.is_old { self.read_again(process).err() } else { None };
+        self.take_over(process)?;
+        Ok(Step { refused, ..Step::done(Event::Started) })
+    }
+
+    /// The file as it is now, or the last version, if this one has errors: a gateway that works with others must not end by them.
+    fn read_or_last(&self, process: &mut dyn Process) -> miette::Result<(Config, Option<Report>)> {
+        match (process.read(), &self.last) {
+            (Ok(config), _) => Ok((config, None)),
+            (Err(errors), Some(last)) => Ok((last.copy(), Some(errors.into()))),
+            (Err(errors), None) => Err(errors.into()),
+        }
+    }
+
+    /// Goes by the file as it is now while no data plane runs.
+    fn read_again(&mut self, process: &mut dyn Process) -> miette::Result<Changes> {
+        let config = process.read()?;
+        self.make_ready(process, config)
+    }
+
+    /// Goes by another version of the file while no data plane runs; if that fails, nothing has changed.
+    fn make_ready(&mut self, process: &mut dyn Process, config: Config) -> miette::Result<Changes> {
+        let mut changes = match self.config() {
+            Some(before) => Config::diff(before, &config),
+            None => Changes::all(&config),
+        };
+        match &mut self.ready {
+            Some(ready) if changes.restart.is_empty() => {
+                self.caretaker.configure(&config)?;
+                ready.config = config;
+            }
+            _ => self.ready = Some(Ready::open(process, &self.caretaker, config)?),
+        }
+        // The data plane starts with all others.
+        changes.restart.retain(|changed| OF_PROCESS.contains(&changed.section.as_str()));
+        Ok(changes)
+    }
+
+    /// Starts a data plane.
+    fn take_over(&mut self, process: &mut dyn Process) -> miette::Result<()> {
+        let Some(Ready { config, processors, .. }) = self.ready.take() else { return Err(once().into()) };
+        let config = self.role.part(config)?;
+        let (clock, unix_time, seed) = (process.clock(), process.unix_time(), process.seed());
+        let (store, claim) = self.role.prepare(clock.now())?;
+        let state = (store, claim, self.caretaker.clone());
+        let service = Service::start_with(process.host(), config, processors, clock, seed, unix_time, state)?;
+        self.service = Some(service);
+        self.role.changed(true);
+        Ok(self.role.started(process)?)
+    }
+
+    /// Ends the data plane, if one runs.
+    fn stop(&mut self) -> miette::Result<()> {
+        let Some(service) = self.service.take() else { return Ok(()) };
+        let is_running = service.is_running();
+        self.last = Some(service.config().clone());
+        service.stop().into_diagnostic().wrap_err("a worker thread failed")?;
+        if is_running { Ok(()) } else { Err(miette::miette!("the data plane ended by itself")) }
+    }
+
+    /// Ends the gateway. One that fails does not open its host.
+    fn finish(&mut self) -> miette::Result<Step> {
+        let stopped = self.stop();
+        self.role.leave();
+        stopped?;
+        self.caretaker.end();
+        Ok(Step::done(Event::Ended))
+    }
+
+    /// Goes by the file as it is now; a version with an error changes nothing.
+    pub fn reload(&mut self, process: &mut dyn Process) -> Reload {
+        let mut config = match process.read() {
+            Ok(config) => config,
+            Err(errors) => {
+                return Reload { warnings: vec![], outcome: Err(NotReloaded::File(errors)) };
+            }
+        };
+        let warnings = std::mem::take(&mut config.warnings);
+        let changed = match &mut self.service {
+            Some(service) => {
+                let now_ns = process.unix_time()().as_nanos() as u64;
+                let part = self.role.part(config);
+                let changed = part.and_then(|config| Ok(service.reload(config, now_ns)?));
+                self.role.changed(changed.is_ok());
+                changed
+            }
+            None => self.make_ready(process, config),
+        };
+        Reload { warnings, outcome: changed.map_err(NotReloaded::Failed) }
+    }
+}
+
+/// The role of a gateway, by its file.
+#[cfg_attr(not(all(feature = "pair", feature = "cluster")), allow(unused_variables))]
+fn role(
+    process: &mut dyn Process,
+    config: &Config,
+    (store, claimed): (IvStore, Lock),
+    addresses: SharedAddresses,
+) -> miette::Result<Box<dyn Role>> {
+    match (&config.pair, &config.cluster) {
+        #[cfg(feature = "pair")]
+        (Some(settings), _) => {
+            let pair = process.pair(settings, store, claimed)?;
+            Ok(Box::new(pair::Paired::new(pair, addresses)))
+        }
+        #[cfg(feature = "cluster")]
+        (None, Some(settings)) => {
+            let cluster = process.cluster(settings, store)?;
+            Ok(Box::new(cluster::Sharing::new(cluster, settings, claimed)))
+        }
+        (None, None) => Ok(Box::new(Alone(Some((store, claimed))))),
+        #[allow(unreachable_patterns)] // with both features
+        _ => Err(StartError::Lacking("this build has neither pairs nor clusters".to_owned()).into()),
+    }
+}
