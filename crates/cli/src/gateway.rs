@@ -18,7 +18,7 @@ use forebay_engine::Clock;
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
 use forebay_gateway::service::{Caretaker, Closed, Machine, SavedRules, Service};
-use forebay_gateway::serving::{self, Event, NotReloaded, Reload, Serving, Step};
+use forebay_gateway::serving::{self, Event, Serving, Step};
 use forebay_sas::SasErrors;
 use forebay_time::{Duration, Time};
 use miette::{Context, IntoDiagnostic, Report};
@@ -83,7 +83,10 @@ struct Process<'a> {
 
 impl serving::Process for Process<'_> {
     fn read(&mut self) -> Result<Config, SasErrors> {
-        config::load(&self.args.config).inspect(|config| self.logging.change(&config.log))
+        config::load(&self.args.config).inspect(|config| {
+            self.logging.change(&config.log);
+            config.warnings.iter().for_each(log::warning);
+        })
     }
 
     fn clock(&self) -> Clock {
@@ -260,10 +263,8 @@ fn names(all: &[String]) -> String {
 /// Reads the file again, and says what is different.
 fn reload(serving: &mut Serving, process: &mut Process<'_>) -> ReloadDoc {
     let before = serving.service().map(|service| service.config().clone());
-    let Reload { warnings, outcome } = serving.reload(process);
-    warnings.iter().for_each(log::warning);
-    match outcome {
-        Ok(changes) => {
+    match serving.reload(process) {
+        Ok((changes, warnings)) => {
             match (before, serving.config()) {
                 (Some(before), Some(after)) => log_changes(&changes, &before, after),
                 (_, after) => {
@@ -276,15 +277,17 @@ fn reload(serving: &mut Serving, process: &mut Process<'_>) -> ReloadDoc {
             }
             control_plane::outcome(&changes, &warnings)
         }
-        Err(NotReloaded::File(errors)) => {
-            let outcome = control_plane::refused(&errors);
-            tracing::error!("configuration rejected, nothing changed: {:?}", Report::new(errors));
-            outcome
-        }
-        Err(NotReloaded::Failed(report)) => {
-            tracing::error!("reload failed, nothing changed: {report:?}");
-            control_plane::failed(report.to_string())
-        }
+        Err(report) => match report.downcast::<SasErrors>() {
+            Ok(errors) => {
+                let outcome = control_plane::refused(&errors);
+                tracing::error!("configuration rejected, nothing changed: {:?}", Report::new(errors));
+                outcome
+            }
+            Err(report) => {
+                tracing::error!("reload failed, nothing changed: {report:?}");
+                control_plane::failed(report.to_string())
+            }
+        },
     }
 }
 

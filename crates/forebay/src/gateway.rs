@@ -42,10 +42,10 @@ pub use forebay_engine::{Clock, ProcessorSetup};
 pub use forebay_gateway::control::gather::Snapshot;
 pub use forebay_gateway::control::{Client, ControlError, Request, Response, SaDoc, StatusDoc};
 pub use forebay_gateway::service::{
-    Address, CardSide, Caretaker, Firewall, Host, InProcess, InstallError, Machine, Poll, Queues, Routing, Service,
-    StartError, Wait, Worker, Workers, open_processors, workers,
+    Address, CardSide, Caretaker, Firewall, Host, InProcess, InstallError, Machine, Poll, Queues, Routing,
+    Service, StartError, Wait, Worker, Workers, open_processors, workers,
 };
-pub use forebay_gateway::serving::{Event, NotReloaded, Others, Process, Reload, Serving, Step};
+pub use forebay_gateway::serving::{Event, Others, Process, Serving, Step};
 pub use forebay_ipsec::Protocol;
 pub use forebay_links::datagram::DatagramLink;
 pub use forebay_links::nftables::{Counted, Table};

@@ -43,8 +43,7 @@ use crate::service::{
     Caretaker, Host, Machine, Service, SharedAddresses, StartError, claim, open_processors,
 };
 
-/// Between two steps: of a gateway alone, of one that works with others, and of one that stands by or hands over.
-const ALONE: Duration = Duration::from_millis(1_000);
+/// Between two steps: of a gateway that serves, and of one that stands by or hands over.
 const SERVES: Duration = Duration::from_millis(20);
 const STANDS_BY: Duration = Duration::from_millis(5);
 /// Longest time to hand over what is served, at the end.
@@ -140,11 +139,6 @@ trait Role {
         Wanted::Active
     }
 
-    /// Time between two looks at a data plane that runs.
-    fn look_every(&self) -> Duration {
-        SERVES
-    }
-
     /// What a data plane is to have of a version of the file.
     ///
     /// # Errors
@@ -196,10 +190,6 @@ trait Role {
 struct Alone(Option<(IvStore, Lock)>);
 
 impl Role for Alone {
-    fn look_every(&self) -> Duration {
-        ALONE
-    }
-
     fn prepare(&mut self, _now: Time) -> Result<(IvStore, Lock), StartError> {
         self.0.take().ok_or_else(once)
     }
@@ -246,24 +236,6 @@ impl Step {
     fn done(event: Event) -> Step {
         Step { wait: Duration::ZERO, event: Some(event), refused: None }
     }
-}
-
-/// What came of a reload.
-#[derive(Debug)]
-pub struct Reload {
-    /// What should be looked at in the file.
-    pub warnings: Vec<Finding>,
-    /// What is different now, or why nothing is.
-    pub outcome: Result<Changes, NotReloaded>,
-}
-
-/// Why the gateway goes on by the last version of its file.
-#[derive(Debug)]
-pub enum NotReloaded {
-    /// The file has errors.
-    File(SasErrors),
-    /// The gateway cannot do what it says.
-    Failed(Report),
 }
 
 /// What a data plane starts with.
@@ -369,7 +341,7 @@ impl Serving {
                 Ok(Step::done(Event::Stopped))
             }
             Some(service) => {
-                let wait = if leaves { STANDS_BY } else { self.role.look_every() };
+                let wait = if leaves { STANDS_BY } else { SERVES };
                 Ok(Step { wait, event: self.role.look(service, process), refused: None })
             }
             None => self.without_data_plane(process, wanted),
@@ -460,26 +432,21 @@ impl Serving {
         Ok(Step::done(Event::Ended))
     }
 
-    /// Goes by the file as it is now; a version with an error changes nothing.
-    pub fn reload(&mut self, process: &mut dyn Process) -> Reload {
-        let mut config = match process.read() {
-            Ok(config) => config,
-            Err(errors) => {
-                return Reload { warnings: vec![], outcome: Err(NotReloaded::File(errors)) };
-            }
-        };
+    /// Goes by the file as it is now, and says what is different and what should be looked at.
+    ///
+    /// # Errors
+    /// Why nothing has changed: [`SasErrors`] of the file, or what the gateway cannot do.
+    pub fn reload(&mut self, process: &mut dyn Process) -> miette::Result<(Changes, Vec<Finding>)> {
+        let mut config = process.read()?;
         let warnings = std::mem::take(&mut config.warnings);
-        let changed = match &mut self.service {
-            Some(service) => {
-                let now_ns = process.unix_time()().as_nanos() as u64;
-                let part = self.role.part(config);
-                let changed = part.and_then(|config| Ok(service.reload(config, now_ns)?));
-                self.role.changed(changed.is_ok());
-                changed
-            }
-            None => self.make_ready(process, config),
+        let Some(service) = &mut self.service else {
+            return Ok((self.make_ready(process, config)?, warnings));
         };
-        Reload { warnings, outcome: changed.map_err(NotReloaded::Failed) }
+        let now_ns = process.unix_time()().as_nanos() as u64;
+        let part = self.role.part(config);
+        let changed = part.and_then(|config| Ok(service.reload(config, now_ns)?));
+        self.role.changed(changed.is_ok());
+        Ok((changed?, warnings))
     }
 }
 
