@@ -7,9 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use forebay_config::{Config, Raw, Tun, Udp};
+use forebay_config::{Config, Raw, SharedAddress, Tun, Udp};
 use forebay_engine::Clock;
-use forebay_gateway::service::{Firewall, Host, Queues, Routing, StartError, Wait};
+use forebay_gateway::service::{Address, Firewall, Host, Queues, Routing, StartError, Wait};
 use forebay_ipsec::Protocol;
 use forebay_links::Link;
 use forebay_links::nftables::{Counted, Table};
@@ -87,6 +87,14 @@ pub struct SimHost {
     tables: Arc<Mutex<BTreeMap<String, Table>>>,
     /// By worker.
     ended: Arc<Mutex<BTreeMap<usize, Ended>>>,
+    shared: Arc<Mutex<Shared>>,
+}
+
+/// The address that the machines of a gateway share, as one of them has it.
+#[derive(Debug, Default)]
+struct Shared {
+    is_here: bool,
+    is_announced: bool,
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -121,6 +129,16 @@ impl SimHost {
         locked(&self.tables).values().flat_map(|table| &table.sets).any(|set| set.ranges.iter().any(names))
     }
 
+    /// Whether the host has the address that the machines of its gateway share.
+    pub fn has_address(&self) -> bool {
+        locked(&self.shared).is_here
+    }
+
+    /// Whether the address was announced since the last call.
+    pub fn take_announced(&self) -> bool {
+        std::mem::take(&mut locked(&self.shared).is_announced)
+    }
+
     /// The process has ended: its interface is gone, and the routes to it.
     pub fn process_ends(&self) {
         *locked(&self.links) = Links::default();
@@ -153,6 +171,10 @@ impl Host for SimHost {
 
     fn routing(&self, _config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
         Ok(Some(Box::new(SimRouting(self.clone()))))
+    }
+
+    fn address(&self, _shared: &SharedAddress) -> io::Result<Box<dyn Address>> {
+        Ok(Box::new(SimAddress(self.shared.clone())))
     }
 
     fn firewall(&self) -> Box<dyn Firewall> {
@@ -202,6 +224,27 @@ impl Routing for SimRouting {
 
 fn found(was_there: bool) -> io::Result<()> {
     if was_there { Ok(()) } else { Err(io::Error::from(io::ErrorKind::NotFound)) }
+}
+
+struct SimAddress(Arc<Mutex<Shared>>);
+
+impl Address for SimAddress {
+    fn lease(&self, _seconds: u32) -> io::Result<()> {
+        locked(&self.0).is_here = true;
+        Ok(())
+    }
+
+    fn announce(&self) -> io::Result<()> {
+        locked(&self.0).is_announced = true;
+        Ok(())
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        match std::mem::take(&mut *locked(&self.0)).is_here {
+            true => Ok(()),
+            false => Err(io::Error::from(io::ErrorKind::AddrNotAvailable)),
+        }
+    }
 }
 
 struct SimFirewall(SimHost);

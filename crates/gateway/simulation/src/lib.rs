@@ -1,8 +1,8 @@
 //! Whole gateways and a hostile network in one process, in virtual time, deterministic from a seed.
 //!
 //! A [`Plan`] is drawn from a seed: gateways, tunnels between them, traffic, and a list of faults. A [`World`] runs it:
-//! each gateway is a [`Service`](forebay_gateway::service::Service) with its file's text, worker, engine, lanes, cards,
-//! stores and routes, on a host of memory. The oracle sees every packet that leaves a
+//! each gateway is the serving loop that ships ([`Serving`](forebay_gateway::serving::Serving)), alone, as a pair or as a cluster,
+//! with its file's text, workers, engine, lanes, cards, stores and routes, on a host of memory. The oracle sees every packet that leaves a
 //! gateway and checks what must hold; the first thing that does not is a [`Violation`]. [`shrink()`] makes the list of
 //! faults of a failing plan short.
 //!

@@ -1,21 +1,30 @@
 //! A gateway through all its lives: its host, its process when there is one, and what it sent.
+//!
+//! The process is the gateway's own serving loop ([`Serving`]), stepped; what its threads do is stepped beside it.
 
+use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use forebay_cluster::fake::Link;
+use forebay_cluster::{Cluster, ClusterError};
 use forebay_config::{self as config, Config};
 use forebay_crypto::fault::FaultControl;
-use forebay_gateway::service::{Caretaker, Service, StartError, Worker};
+use forebay_engine::{Clock, ProcessorSetup};
+use forebay_gateway::service::{Caretaker, Host, Service, StartError, Worker};
+use forebay_gateway::serving::{Event, Process, Serving};
 use forebay_ipsec::{SaConfig, SaCounters};
+use forebay_pair::{Pair, PairError};
 use forebay_random::Random;
+use forebay_sas::SasErrors;
 use forebay_state::{IvStore, IvStoreError, Lock};
 use forebay_time::{Duration, Time};
+use miette::Report;
 
 use crate::clock::{HostClock, unix_time};
 use crate::clustering;
 use crate::host::{Ended, SimHost};
 use crate::interleaving::Interleaving;
-use crate::pairing::{Member, Path};
+use crate::pairing::{self, Path};
 use crate::processors;
 use crate::site::Site;
 
@@ -32,23 +41,28 @@ pub struct Node {
     /// The gateway's number, and the machine's.
     pub number: usize,
     pub machine: usize,
-    /// The part of the process that is one of a pair, if it is.
-    pub member: Option<Member>,
-    /// The part of the process that is one of a cluster, if it is.
-    pub sharing: Option<clustering::Member>,
+    others: Others,
+    /// The threads of a process that is one of a pair, and its connections.
+    pub pairing: Option<pairing::Member>,
+    /// The thread of a process that is one of a cluster.
+    pub clustering: Option<clustering::Member>,
     /// Until it is resumed its process does not run.
     pub suspended: bool,
     unmerged: bool,
     pub host: SimHost,
-    pub service: Option<Service>,
+    /// The process, while there is one, and when its loop steps next.
+    pub serving: Option<Serving>,
+    pub step_at: Time,
     pub clock: HostClock,
     pub controls: Vec<FaultControl>,
     /// What its cores do while one is at its crypto.
     pub interleaving: Arc<Interleaving>,
     /// Counts its processes.
     pub life: u64,
-    /// Counts the reloads of a process.
+    /// Counts the data planes and the reloads of a process.
     pub reloads: u64,
+    /// The network has not learnt yet that the shared addresses are here.
+    pub is_unlearnt: bool,
     /// When its worker is to run next.
     pub wake_at: Option<Time>,
     /// When its numbers are looked after next.
@@ -87,25 +101,28 @@ impl Drop for Node {
 
 impl Node {
     /// A host without a process.
-    pub fn new(number: usize, machine: usize) -> Node {
-        let (member, sharing, suspended, unmerged) = (None, None, false, false);
+    pub fn new(number: usize, machine: usize, others: Others) -> Node {
+        let (pairing, clustering, suspended, unmerged) = (None, None, false, false);
         let clock = HostClock::new(Time::ZERO, 0);
-        let (host, service, controls) = (SimHost::default(), None, Vec::new());
+        let (host, serving, controls) = (SimHost::default(), None, Vec::new());
         let (life, reloads, wake_at, keep_at, lies, stuck, power) = (0, 0, None, None, false, false, false);
         Node {
             number,
             machine,
-            member,
-            sharing,
+            others,
+            pairing,
+            clustering,
             suspended,
             unmerged,
             host,
-            service,
+            serving,
+            step_at: Time::ZERO,
             clock,
             controls,
             interleaving: Arc::default(),
             life,
             reloads,
+            is_unlearnt: false,
             wake_at,
             keep_at,
             lies,
@@ -114,11 +131,9 @@ impl Node {
         }
     }
 
-    /// Its file.
-    fn config(&self, site: &Site) -> Config {
-        let text = site.file(self.machine);
-        let parsed = config::parse(&text, "gateway.toml", std::path::Path::new("/"));
-        parsed.unwrap_or_else(|errors| panic!("a file of the simulation: {:?}\n{text}", errors.findings()))
+    /// Its data plane, if one runs.
+    pub fn service(&self) -> Option<&Service> {
+        self.serving.as_ref()?.service()
     }
 
     /// Starts a process.
@@ -126,123 +141,83 @@ impl Node {
     /// # Errors
     /// Why it did not start, and whether its disk says nothing against it.
     pub fn start(&mut self, site: &Site, now: Time) -> Result<(), (String, bool)> {
-        self.begin_process(now);
-        self.start_service(site, self.config(site), None)
-    }
-
-    /// Starts a process that is one of a cluster and serves nothing yet.
-    ///
-    /// # Errors
-    /// As [`Node::start`].
-    pub fn start_sharing(&mut self, site: &Site, way: &Link, now: Time) -> Result<(), (String, bool)> {
-        self.begin_process(now);
-        let name = self.life << 8 | self.machine as u64;
-        let sharing = clustering::Member::new(self.config(site), &self.host, way, name);
-        let sharing = sharing.map_err(|why| (why, true))?;
-        let store = sharing.cluster.store();
-        let claim = store.claim().map_err(|error| (error.to_string(), !self.host.disk().is_killed()))?;
-        let part = sharing.part();
-        self.sharing = Some(sharing);
-        self.start_service(site, part, Some((store, claim))).inspect_err(|_| self.sharing = None)
-    }
-
-    /// Has a process that is one of a cluster do what is due. Whether it serves something that it did not serve before.
-    ///
-    /// # Errors
-    /// As [`Node::start`].
-    pub fn share(&mut self, now: Time) -> Result<bool, (String, bool)> {
-        self.clock.enter(now);
-        let (Some(sharing), Some(service)) = (&mut self.sharing, &mut self.service) else { return Ok(false) };
-        let before = sharing.served.clone();
-        let shared = sharing.pass_time(service, now);
-        self.reloads += u64::from(before != sharing.served);
-        let is_killed = self.host.disk().is_killed();
-        shared.map_err(|error| (error.to_string(), !is_killed && !clustering::may_fail(&error)))
-    }
-
-    /// Starts a process that is one of a pair and stands by.
-    ///
-    /// # Errors
-    /// As [`Node::start`].
-    pub fn stand_by(
-        &mut self,
-        site: &Site,
-        path: &Path,
-        side: usize,
-        now: Time,
-    ) -> Result<(), (String, bool)> {
-        self.begin_process(now);
-        let config = self.config(site);
-        let guarded = Caretaker::open(&config, &self.host, None);
-        guarded.map_err(|error| (error.to_string(), true))?;
-        let name = self.life << 8 | self.machine as u64;
-        let member = Member::new(&self.host, path, side, name, self.clock.turn());
-        let disk = self.host.disk();
-        self.member = Some(member.map_err(|why| (why, !disk.is_killed() && !disk.is_full()))?);
-        if self.host.disk().is_killed() {
-            self.kill();
-            return Err(("killed while it started".to_owned(), false));
-        }
-        Ok(())
-    }
-
-    /// Starts the data plane of a process that stood by.
-    ///
-    /// # Errors
-    /// As [`Node::start`].
-    pub fn take_over(&mut self, site: &Site, now: Time) -> Result<(), (String, bool)> {
-        self.clock.enter(now);
-        let Some(member) = &self.member else { return Ok(()) };
-        // Its processors are other ones in each data plane.
-        self.reloads += 1;
-        let disk = self.host.disk();
-        let expected = |error: &IvStoreError| matches!(error, IvStoreError::Write { .. }) || disk.is_killed();
-        let state = member.pair.prepare().map_err(|error| (error.to_string(), !expected(&error)))?;
-        self.start_service(site, self.config(site), Some(state))
-    }
-
-    fn begin_process(&mut self, now: Time) {
         self.life += 1;
         self.host.disk().revive();
         self.lies = false;
         let skew_ns = if self.stuck { -i128::from(now.0 / 1_000) } else { self.clock.skew_ns() };
         self.clock = HostClock::new(now, skew_ns);
         self.clock.enter(now);
-    }
-
-    fn start_service(
-        &mut self,
-        site: &Site,
-        config: Config,
-        state: Option<(IvStore, Lock)>,
-    ) -> Result<(), (String, bool)> {
-        let seed = site.seed ^ self.reloads << 24 ^ self.life << 8 ^ self.machine as u64;
-        let (setups, controls) = processors::build(&config, &self.clock, seed, &self.interleaving);
-        self.controls = controls;
-        let (host, clock) = (&self.host, self.clock.clock());
-        let started = match state {
-            Some((store, claim)) => Caretaker::open(&config, host, None).and_then(|caretaker| {
-                let state = (store, claim, caretaker);
-                Service::start_with(host, config, setups, clock, seed, unix_time, state)
-            }),
-            None => Service::start_on(host, config, setups, clock, seed, unix_time),
-        };
+        let mut process = Running { node: self, site };
+        let started = process.read().map_err(Report::new).and_then(|config| {
+            let caretaker = Caretaker::open(&config, process.host(), None)?;
+            Serving::start(&mut process, config, caretaker)
+        });
         match started {
-            Ok(service) => {
-                self.interleaving.begin(service.steps().to_vec(), seed);
-                self.service = Some(service);
-            }
-            Err(error) => {
-                self.host.process_ends();
-                let expected = clustering::may_fail(&error) || self.host.disk().is_killed();
-                return Err((error.to_string(), !expected));
+            Ok(serving) => (self.serving, self.step_at) = (Some(serving), now),
+            Err(report) => {
+                self.end();
+                return Err((report.to_string(), !self.may_fail(&report)));
             }
         }
+        self.data_plane_begins(site);
         if self.host.disk().is_killed() {
             self.kill();
             return Err(("killed while it started".to_owned(), false));
         }
         Ok(())
+    }
+
+    /// Lets time pass for what has threads of its own beside the loop.
+    pub fn pass_time(&mut self, now: Time) {
+        self.clock.enter(now);
+        self.pairing.iter().for_each(|member| member.pass_time(now));
+        self.clustering.iter_mut().for_each(|member| member.pass_time(now));
+    }
+
+    /// Has the loop do what is due, and says what happened.
+    ///
+    /// # Errors
+    /// Why the process has ended, or goes on by an old version of its file; and whether that must not be.
+    pub fn step(&mut self, site: &Site, now: Time) -> Result<Option<Event>, (String, bool)> {
+        self.clock.enter(now);
+        let Some(mut serving) = self.serving.take() else { return Ok(None) };
+        let stepped = serving.step(&mut Running { node: self, site });
+        self.serving = Some(serving);
+        let refuse = |report: Report, node: &Node| (report.to_string(), !node.may_fail(&report));
+        let step = stepped.map_err(|report| refuse(report, self))?;
+        self.step_at = now + step.wait;
+        if let Some(report) = step.refused {
+            return Err(refuse(report, self));
+        }
+        match &step.event {
+            Some(Event::Started) => {
+                self.reloads += 1;
+                self.data_plane_begins(site);
+            }
+            Some(Event::Serves { .. } | Event::Unserved(_)) => {
+                self.reloads += 1;
+                self.clustering.iter_mut().for_each(clustering::Member::wake);
+            }
+            _ => {}
+        }
+        Ok(step.event)
+    }
+
+    fn data_plane_begins(&mut self, site: &Site) {
+        let seed = self.seed(site);
+        if let Some(service) = self.service() {
+            self.interleaving.begin(service.steps().to_vec(), seed);
+        }
+    }
+
+    /// A data plane is gone, and its interface. What it has sent at its end has been taken.
+    pub fn data_plane_ended(&mut self) {
+        self.interleaving.end();
+        self.host.process_ends();
+    }
+
+    fn seed(&self, site: &Site) -> u64 {
+        site.seed ^ self.reloads << 24 ^ self.life << 8 ^ self.machine as u64
     }
 
     /// Goes by the file as it is now.
@@ -251,55 +226,47 @@ impl Node {
     /// Why it did not, and whether its disk says nothing against it.
     pub fn reload(&mut self, site: &Site, now: Time) -> Result<(), (String, bool)> {
         self.clock.enter(now);
-        let config = self.config(site);
-        let Some(service) = &mut self.service else { return Ok(()) };
+        let Some(mut serving) = self.serving.take() else { return Ok(()) };
         self.reloads += 1;
-        let reloaded = match &mut self.sharing {
-            Some(sharing) => sharing.reload(service, config),
-            None => service.reload(config, unix_time().as_nanos() as u64).map(drop),
-        };
+        let reloaded = serving.reload(&mut Running { node: self, site });
+        self.serving = Some(serving);
+        reloaded.map(drop).map_err(|report| (report.to_string(), !self.may_fail(&report)))
+    }
+
+    /// Whether a process may be refused so: with a full disk, or where it cannot reach the store.
+    fn may_fail(&self, report: &Report) -> bool {
         let disk = self.host.disk();
-        let expected = |error: &StartError| clustering::may_fail(error) || disk.is_killed();
-        reloaded.map_err(|error| (error.to_string(), !expected(&error)))
+        let is_full = |error: &PairError| matches!(error, PairError::State(_)) && disk.is_full();
+        disk.is_killed()
+            || report.downcast_ref::<StartError>().is_some_and(may_fail)
+            || report.downcast_ref::<PairError>().is_some_and(is_full)
     }
 
-    /// Ends the process cleanly.
-    pub fn stop(&mut self, now: Time) -> Result<(), String> {
+    /// Asks the process to end: the next steps do.
+    pub fn stop(&mut self, now: Time) {
         self.clock.enter(now);
-        let stopped = self.stop_service();
-        if let Some(sharing) = self.sharing.take() {
-            sharing.cluster.leave();
-        }
-        self.is_unmerged();
-        if let Some(member) = self.member.take() {
-            member.pair.stopped();
-            member.pair.resign();
-            member.end(false);
-        }
-        stopped
+        self.step_at = now;
+        let clock = self.clock.clock();
+        self.serving.iter_mut().for_each(|serving| serving.end(clock.now()));
     }
 
-    /// Ends the data plane and its interface.
-    pub fn stop_service(&mut self) -> Result<(), String> {
-        let Some(service) = self.service.take() else { return Ok(()) };
-        self.interleaving.end();
-        let stopped = service.stop();
-        self.host.process_ends();
-        stopped.map_err(|error| error.to_string())
+    /// The process is gone.
+    pub fn end(&mut self) {
+        self.serving = None;
+        self.data_plane_ended();
+        self.clustering = None;
+        self.is_unmerged();
+        if let Some(member) = self.pairing.take() {
+            member.end(self.power);
+        }
+        self.suspended = false;
     }
 
     /// Ends the process as it is.
     pub fn kill(&mut self) {
         self.host.disk().kill();
         self.interleaving.end();
-        self.service = None;
-        self.sharing = None;
-        self.suspended = false;
-        self.is_unmerged();
-        if let Some(member) = self.member.take() {
-            member.end(self.power);
-        }
-        self.host.process_ends();
+        self.end();
     }
 
     /// Loses what a power failure loses.
@@ -310,7 +277,7 @@ impl Node {
     /// Whether it has used or received numbers that the other machine of its pair may not know, as far as was known when it
     /// ran last.
     pub fn is_unmerged(&mut self) -> bool {
-        if let Some(member) = &self.member {
+        if let Some(member) = &self.pairing {
             self.unmerged = member.is_unmerged();
         }
         self.unmerged
@@ -319,7 +286,9 @@ impl Node {
     /// Runs the workers until they wait.
     pub fn wake(&mut self, now: Time) -> Woken {
         self.clock.enter(now);
-        let Some(service) = &mut self.service else { return Woken::At(Time::MAX) };
+        let Some(service) = self.serving.as_mut().and_then(Serving::service_mut) else {
+            return Woken::At(Time::MAX);
+        };
         let mut rests = 0;
         for _ in 0..ITERATIONS_MAX {
             let mut all = Ended::Waits(Duration(u64::MAX));
@@ -359,7 +328,7 @@ impl Node {
 
     /// What of each worker is to be known.
     fn ask<R: Send + 'static>(&self, what: fn(&mut Worker) -> R) -> Vec<R> {
-        self.service.as_ref().and_then(|service| service.workers().ask(what)).unwrap_or_default()
+        self.service().and_then(|service| service.workers().ask(what)).unwrap_or_default()
     }
 
     /// How many packets are still in it: in flight, before a link, or waiting for a note.
@@ -380,7 +349,7 @@ impl Node {
                 drops.iter().map(|(why, count)| format!("{} {count}", why.name())).collect();
             format!("{}; dropped: {}", sas.join(", "), drops.join(", "))
         };
-        self.service.as_ref()?.workers().get(0)?.ask(describe)
+        self.service()?.workers().get(0)?.ask(describe)
     }
 
     /// Whether every packet is counted once, and memory within its limits; what is not.
@@ -393,6 +362,74 @@ impl Node {
         }
         self.ask(memory).into_iter().flatten().next()
     }
+}
+
+/// How a machine reaches the others of its gateway.
+pub enum Others {
+    /// There are none.
+    None,
+    /// The machine's number in the pair, and the path between the two.
+    Pair(usize, Path),
+    /// The way to the store.
+    Cluster(Link),
+}
+
+/// A process that starts or steps, as the loop sees it.
+struct Running<'a> {
+    node: &'a mut Node,
+    site: &'a Site,
+}
+
+impl Process for Running<'_> {
+    fn read(&mut self) -> Result<Config, SasErrors> {
+        config::parse(&self.site.file(self.node.machine), "gateway.toml", FilePath::new("/"))
+    }
+
+    fn clock(&self) -> Clock {
+        self.node.clock.clock()
+    }
+
+    fn unix_time(&self) -> fn() -> std::time::Duration {
+        unix_time
+    }
+
+    fn seed(&mut self) -> u64 {
+        self.node.seed(self.site)
+    }
+
+    fn host(&self) -> &dyn Host {
+        &self.node.host
+    }
+
+    fn open_processors(&mut self, config: &Config) -> miette::Result<Vec<Vec<ProcessorSetup>>> {
+        let (seed, node) = (self.node.seed(self.site), &mut *self.node);
+        let (setups, controls) = processors::build(config, &node.clock, seed, &node.interleaving);
+        node.controls = controls;
+        Ok(setups)
+    }
+
+    fn pair(&mut self, settings: &config::Pair, store: IvStore, claim: Lock) -> Result<Arc<Pair>, PairError> {
+        let node = &mut *self.node;
+        let Others::Pair(side, path) = &node.others else { unreachable!("a machine of a pair has a path") };
+        let (name, turn) = (node.life << 8 | node.machine as u64, node.clock.turn());
+        let (pair, member) = pairing::Member::new(settings, (store, claim), path, *side, name, turn)?;
+        node.pairing = Some(member);
+        Ok(pair)
+    }
+
+    fn cluster(&mut self, settings: &config::Cluster, store: IvStore) -> Result<Arc<Cluster>, ClusterError> {
+        let Others::Cluster(way) = &self.node.others else { unreachable!("a cluster has a store") };
+        let name = self.node.life << 8 | self.node.machine as u64;
+        let member = clustering::Member::new(settings, store, way.clone(), name);
+        let cluster = member.cluster.clone();
+        self.node.clustering = Some(member);
+        Ok(cluster)
+    }
+}
+
+/// Whether a machine with a full disk, or one that cannot reach the store, may be refused so.
+pub fn may_fail(error: &StartError) -> bool {
+    matches!(error, StartError::Ivs(IvStoreError::Write { .. } | IvStoreError::NotNoted(_)))
 }
 
 /// Packets of a worker: on their way, before a link, or waiting for a note.

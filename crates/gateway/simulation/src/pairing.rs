@@ -1,4 +1,4 @@
-//! Two machines that are one gateway: what each knows of the pair, and the path between them.
+//! What two machines that are a pair have beside their loops: the pair's own threads, and the path between the two.
 //!
 //! The path carries messages in no time, holds a direction back while it is cut, and delivers late what was sent before
 //! (as TCP does). Election, records and merging are the gateway's own code, driven by [`Stepper`].
@@ -7,28 +7,21 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forebay_config as config;
-use forebay_pair::{Clocks, Message, Pair, Speaker, Stepper, decode, encode};
-use forebay_state::IvStore;
+use forebay_pair::{Clocks, Message, Pair, PairError, Speaker, Stepper, decode, encode};
+use forebay_state::{IvStore, Lock};
 use forebay_time::{Duration, Time};
 
 use crate::clock::{Turn, monotonic, unix_time};
-use crate::host::SimHost;
 
-/// As the defaults of `[pair]`.
-const HEARTBEAT: Duration = Duration::from_millis(100);
-const SILENCE: Duration = Duration::from_millis(500);
 /// Between two attempts to connect.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The part of a process that is one of a pair.
+/// The threads of a process that is one of a pair.
 pub struct Member {
-    pub pair: Pair,
     stepper: Arc<Stepper>,
     path: Path,
     side: usize,
     turn: Turn,
-    /// When it announced the shared addresses.
-    pub announced: Option<Time>,
 }
 
 impl Member {
@@ -36,29 +29,23 @@ impl Member {
     ///
     /// # Errors
     /// Why it cannot.
-    pub fn new(host: &SimHost, path: &Path, side: usize, process: u64, turn: Turn) -> Result<Member, String> {
-        let settings = config::Pair {
-            number: side as u8,
-            preferred: side == 0,
-            listen: vec![],
-            peers: vec![],
-            key_file: "/never-read".into(),
-            addresses: vec![],
-            heartbeat: HEARTBEAT,
-            silence: SILENCE,
-        };
-        let store = IvStore::on("/state", Arc::new(host.disk().clone()));
-        let claim = store.claim().map_err(|error| error.to_string())?;
+    pub fn new(
+        settings: &config::Pair,
+        state: (IvStore, Lock),
+        path: &Path,
+        side: usize,
+        process: u64,
+        turn: Turn,
+    ) -> Result<(Arc<Pair>, Member), PairError> {
         let meanwhile = {
             let path = path.clone();
             Arc::new(move || path.carry(turn.now()))
         };
         let clocks = Clocks { monotonic, unix: unix_time };
-        let (pair, stepper) = Pair::stepped(&settings, (store, claim), process, clocks, meanwhile)
-            .map_err(|error| error.to_string())?;
+        let (pair, stepper) = Pair::stepped(settings, state, process, clocks, meanwhile)?;
         let stepper = Arc::new(stepper);
         path.lock().ends[side] = Some(End { stepper: stepper.clone(), turn, suspended: false });
-        Ok(Member { pair, stepper, path: path.clone(), side, turn, announced: None })
+        Ok((Arc::new(pair), Member { stepper, path: path.clone(), side, turn }))
     }
 
     /// Time passes.

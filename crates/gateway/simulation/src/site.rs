@@ -173,13 +173,24 @@ impl Site {
             text +=
                 "[[processor]]\nkind = \"card\"\nname = \"card\"\nblock = \"5 ns\"\nbackend = \"aws-lc\"\n";
         }
-        if self.by == By::Store
-            && let Some(side) = self.side_of(machine)
-        {
-            let _ = write!(
-                text,
-                "[cluster]\nname = \"machine-{side}\"\nendpoints = [\"http://127.0.0.1:2379\"]\nshares = 1\n"
-            );
+        match self.side_of(machine) {
+            Some(side) if self.by == By::Store => {
+                let _ = write!(
+                    text,
+                    "[cluster]\nname = \"machine-{side}\"\nendpoints = [\"http://127.0.0.1:2379\"]\nshares = 1\n\
+                     addresses = [\"outside 192.0.2.{me}/24\"]\n"
+                );
+            }
+            Some(side) => {
+                let peer = if side == 0 { "listen" } else { "peers" };
+                let _ = write!(
+                    text,
+                    "[pair]\nnumber = {side}\npreferred = {}\n{peer} = [\"10.200.0.1:7411\"]\n\
+                     key_file = \"/never-read\"\naddresses = [\"outside 192.0.2.{me}/24\"]\n",
+                    side == 0
+                );
+            }
+            None => {}
         }
         for tunnel in self.tunnels.iter().filter(|tunnel| tunnel.ends.contains(&gateway)) {
             self.write_tunnel(&mut text, gateway, tunnel);

@@ -1,9 +1,9 @@
 //! A run: events in the order of virtual time.
 
-mod cluster;
+mod between;
 mod faults;
 mod operator;
-mod pair;
+mod process;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -15,12 +15,12 @@ use forebay_random::{Random, hash};
 use forebay_time::{Duration, Time};
 
 use crate::network::{Coming, Network};
-use crate::node::{Node, Woken};
+use crate::node::{Node, Others, Woken};
 use crate::oracle::{self, Oracle, Rule, Violation};
 use crate::packet;
 use crate::pairing::Path;
 use crate::plan::Plan;
-use crate::site::Site;
+use crate::site::{By, Site};
 
 /// From a packet's arrival until the worker wakes.
 const WAKES: Duration = Duration::from_micros(8);
@@ -146,11 +146,21 @@ impl World {
     pub fn new(plan: Plan) -> World {
         let (count, machines) = (plan.site.layouts.len(), plan.site.machines());
         let seed = plan.seed;
-        let etcd = FakeEtcd::default();
+        let (etcd, path) = (FakeEtcd::default(), Path::default());
+        let ways = [etcd.link(), etcd.link()];
+        let node = |machine| {
+            let others = match plan.site.side_of(machine) {
+                Some(side) if plan.site.by == By::Store => Others::Cluster(ways[side].clone()),
+                Some(side) => Others::Pair(side, path.clone()),
+                None => Others::None,
+            };
+            Node::new(plan.site.gateway_of(machine), machine, others)
+        };
+        let nodes = (0..machines).map(node).collect();
         let mut world = World {
             site: plan.site.clone(),
-            path: Path::default(),
-            ways: [etcd.link(), etcd.link()],
+            path,
+            ways,
             etcd,
             holders: (0..count)
                 .map(|gateway| Some(gateway).filter(|_| plan.site.pair != Some(gateway)))
@@ -158,7 +168,7 @@ impl World {
             now: Time::ZERO,
             queue: BinaryHeap::new(),
             order: 0,
-            nodes: (0..machines).map(|machine| Node::new(plan.site.gateway_of(machine), machine)).collect(),
+            nodes,
             network: Network::new(count, Random::seeded(seed ^ hash("network"))),
             oracle: Oracle::default(),
             traffic: Random::seeded(seed ^ hash("traffic")),
@@ -303,7 +313,7 @@ impl World {
         let now = self.now;
         let node = &mut self.nodes[gateway];
         // Another, earlier wake-up was put in its place.
-        if node.wake_at.is_none_or(|at| at > now) || node.service.is_none() {
+        if node.wake_at.is_none_or(|at| at > now) || node.service().is_none() {
             return;
         }
         node.wake_at = None;

@@ -7,7 +7,7 @@ use forebay_time::Duration;
 use super::{Event, World};
 use crate::link::SimLink;
 use crate::network::{Coming, Network, Weather};
-use crate::oracle::{Rule, Wire};
+use crate::oracle::Wire;
 use crate::packet;
 use crate::plan::{How, Way, What};
 
@@ -67,18 +67,12 @@ impl World {
             What::CpusLost => self.nodes[about].interleaving.lose_cpus(true),
             // It would act on the signal when it goes on.
             What::Stop if self.nodes[about].suspended => {}
-            What::Stop if self.nodes[about].sharing.is_some() => self.leave(about),
             What::Stop => {
-                let stopped = self.nodes[about].stop(now);
-                if self.nodes[about].host.disk().is_killed() {
-                    return self.killed(about);
-                }
-                if let Err(why) = stopped {
-                    self.oracle.report(Rule::Runs, now, format!("gateway {about} does not stop: {why}"));
-                }
+                self.nodes[about].stop(now);
+                self.step(about);
             }
             What::Kill { power } => {
-                if self.nodes[about].service.is_some() || self.nodes[about].member.is_some() {
+                if self.nodes[about].serving.is_some() {
                     self.nodes[about].power = power;
                     self.nodes[about].kill();
                     if std::mem::take(&mut self.nodes[about].power) {

@@ -2,11 +2,11 @@
 
 use forebay_time::Duration;
 
-use super::pair::LOOK;
+use super::process::LOOK;
 use super::{AGAIN, ARRIVES, Event, GRACE, PROBED, PROBES, World};
 use crate::oracle::Rule;
 use crate::plan::What;
-use crate::site::{By, Site};
+use crate::site::Site;
 
 /// Between two steps of a rekey.
 const STEP: Duration = Duration::from_millis(300);
@@ -39,9 +39,9 @@ impl World {
             node.keep_at = None;
         }
         let node = &mut self.nodes[gateway];
-        let Some(service) = node.service.as_mut().filter(|_| !node.suspended) else { return };
+        let Some(serving) = node.serving.as_mut().filter(|_| !node.suspended) else { return };
         node.clock.enter(now);
-        service.keep_numbers(again);
+        serving.service_mut().into_iter().for_each(|service| service.keep_numbers(again));
         if node.host.disk().is_killed() {
             self.killed(gateway);
         }
@@ -62,26 +62,18 @@ impl World {
     /// Starts a gateway, if it does not run.
     pub(super) fn start(&mut self, gateway: usize) {
         let now = self.now;
-        if self.nodes[gateway].service.is_some() || self.nodes[gateway].member.is_some() {
+        if self.nodes[gateway].serving.is_some() {
             return;
         }
         let is_first = self.nodes[gateway].life == 0;
-        let started = match self.site.side_of(gateway) {
-            Some(side) if self.site.by == By::Store => {
-                self.nodes[gateway].start_sharing(&self.site, &self.ways[side], now)
-            }
-            Some(side) => self.nodes[gateway].stand_by(&self.site, &self.path, side, now),
-            None => self.nodes[gateway].start(&self.site, now),
-        };
+        let started = self.nodes[gateway].start(&self.site, now);
         match started {
             Ok(()) => {
                 self.nodes[gateway].wake_at = None;
                 self.wakes(gateway);
                 if is_first {
                     self.schedule_in(AGAIN, Event::Keep(gateway, true));
-                    if self.site.side_of(gateway).is_some() {
-                        self.schedule_in(LOOK, Event::Look(gateway));
-                    }
+                    self.schedule_in(LOOK, Event::Look(gateway));
                 }
             }
             Err((why, is_wrong)) => {
@@ -105,7 +97,7 @@ impl World {
     /// Makes a machine reload its file, and retries if it cannot.
     pub(super) fn reload(&mut self, gateway: usize) {
         let now = self.now;
-        if self.nodes[gateway].service.is_none() {
+        if self.nodes[gateway].serving.is_none() {
             return;
         }
         if self.nodes[gateway].suspended {
@@ -166,7 +158,7 @@ impl World {
         }
         self.calm = true;
         for gateway in 0..self.nodes.len() {
-            if self.nodes[gateway].service.is_some() {
+            if self.nodes[gateway].serving.is_some() {
                 self.nodes[gateway].host.disk().revive();
             }
             self.schedule_in(AGAIN, Event::Start(gateway));
