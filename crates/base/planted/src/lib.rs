@@ -69,6 +69,7 @@ faults! {
     SharesBeginAnew "a machine that takes a share over does not read its records"
     DiscardsServedOnly "a machine has no routes that discard what another one serves"
     UsedUnrecorded "what etcd has not recorded is used"
+    StopsAloneIgnored "a machine that is to serve nothing without etcd goes on"
     ClaimsIgnored "records are written whoever has claimed the share"
     DoubtForgotten "a record that was not answered may be written after a later one"
 }

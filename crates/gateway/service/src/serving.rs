@@ -119,30 +119,14 @@ pub trait Process {
     }
 }
 
-/// Whether a data plane is to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
-    /// None.
-    #[cfg_attr(not(feature = "pair"), allow(dead_code))]
-    Standby,
-    /// One.
-    Active,
-    /// A new one: what the one that runs began with is not all that is known now.
-    #[cfg_attr(not(feature = "pair"), allow(dead_code))]
-    Restart,
-}
-
 /// In what a gateway alone, one of a pair and one of a cluster differ.
 trait Role {
-    /// Whether a data plane is to run now.
-    fn wanted(&self) -> Wanted {
-        Wanted::Active
+    /// Whether a data plane is to start where none `runs`, and whether one that runs is to go on.
+    fn wants_data_plane(&self, _runs: bool) -> bool {
+        true
     }
 
     /// What a data plane is to have of a version of the file.
-    ///
-    /// # Errors
-    /// If the version cannot be used.
     fn part(&mut self, config: Config) -> miette::Result<Config> {
         Ok(config)
     }
@@ -151,15 +135,9 @@ trait Role {
     fn changed(&mut self, _is_in_use: bool) {}
 
     /// Where a data plane that is about to start records what it uses, and the claim of that.
-    ///
-    /// # Errors
-    /// If it cannot start.
     fn prepare(&mut self, now: Time) -> Result<(IvStore, Lock), StartError>;
 
-    /// A data plane has started.
-    ///
-    /// # Errors
-    /// If the shared addresses cannot be had.
+    /// A data plane has started: it has the shared addresses, or is about to.
     fn started(&mut self, _process: &dyn Process) -> Result<(), StartError> {
         Ok(())
     }
@@ -248,8 +226,9 @@ struct Ready {
 
 impl Ready {
     fn open(process: &mut dyn Process, caretaker: &Caretaker, config: Config) -> miette::Result<Ready> {
+        let processors = process.open_processors(&config)?;
         caretaker.configure(&config)?;
-        Ok(Ready { processors: process.open_processors(&config)?, config, is_old: false })
+        Ok(Ready { config, processors, is_old: false })
     }
 }
 
@@ -291,7 +270,7 @@ impl Serving {
         let role = role(process, &ready.config, (store, claimed), addresses)?;
         let (service, last, ends) = (None, None, None);
         let mut serving = Serving { role, caretaker, service, ready: Some(ready), last, ends };
-        if serving.role.wanted() == Wanted::Active {
+        if serving.role.wants_data_plane(false) {
             serving.take_over(process)?;
         }
         Ok(serving)
@@ -334,9 +313,9 @@ impl Serving {
         {
             return self.finish();
         }
-        let wanted = self.role.wanted();
+        let wants_one = self.role.wants_data_plane(self.service.is_some());
         match &mut self.service {
-            Some(_) if wanted != Wanted::Active && !leaves => {
+            Some(_) if !wants_one && !leaves => {
                 self.stop()?;
                 Ok(Step::done(Event::Stopped))
             }
@@ -344,12 +323,11 @@ impl Serving {
                 let wait = if leaves { STANDS_BY } else { SERVES };
                 Ok(Step { wait, event: self.role.look(service, process), refused: None })
             }
-            None => self.without_data_plane(process, wanted),
+            None => self.without_data_plane(process, !wants_one),
         }
     }
 
-    fn without_data_plane(&mut self, process: &mut dyn Process, wanted: Wanted) -> miette::Result<Step> {
-        let stands_by = wanted == Wanted::Standby;
+    fn without_data_plane(&mut self, process: &mut dyn Process, stands_by: bool) -> miette::Result<Step> {
         if stands_by {
             self.role.stand_by();
         }
@@ -363,7 +341,11 @@ impl Serving {
             return Ok(Step { wait: STANDS_BY, event: None, refused: None });
         }
         // SAs may have been replaced since, and a standby need not be told.
-        let refused = if ready.is_old { self.read_again(process).err() } else { None };
+        let mut refused = None;
+        if ready.is_old {
+            let read = process.read().map_err(Report::new);
+            refused = read.and_then(|config| self.make_ready(config, process)).err();
+        }
         self.take_over(process)?;
         Ok(Step { refused, ..Step::done(Event::Started) })
     }
@@ -377,14 +359,8 @@ impl Serving {
         }
     }
 
-    /// Goes by the file as it is now while no data plane runs.
-    fn read_again(&mut self, process: &mut dyn Process) -> miette::Result<Changes> {
-        let config = process.read()?;
-        self.make_ready(process, config)
-    }
-
     /// Goes by another version of the file while no data plane runs; if that fails, nothing has changed.
-    fn make_ready(&mut self, process: &mut dyn Process, config: Config) -> miette::Result<Changes> {
+    fn make_ready(&mut self, config: Config, process: &mut dyn Process) -> miette::Result<Changes> {
         let mut changes = match self.config() {
             Some(before) => Config::diff(before, &config),
             None => Changes::all(&config),
@@ -440,7 +416,7 @@ impl Serving {
         let mut config = process.read()?;
         let warnings = std::mem::take(&mut config.warnings);
         let Some(service) = &mut self.service else {
-            return Ok((self.make_ready(process, config)?, warnings));
+            return Ok((self.make_ready(config, process)?, warnings));
         };
         let now_ns = process.unix_time()().as_nanos() as u64;
         let part = self.role.part(config);

@@ -46,8 +46,11 @@ pub struct Node {
     pub pairing: Option<pairing::Member>,
     /// The thread of a process that is one of a cluster.
     pub clustering: Option<clustering::Member>,
-    /// Until it is resumed its process does not run.
+    /// Until it is resumed its process does not run; and since when it runs again.
     pub suspended: bool,
+    pub resumed_at: Time,
+    /// Since when the store answers nothing.
+    pub cut_at: Option<Time>,
     unmerged: bool,
     pub host: SimHost,
     /// The process, while there is one, and when its loop steps next.
@@ -113,6 +116,8 @@ impl Node {
             pairing,
             clustering,
             suspended,
+            resumed_at: Time::ZERO,
+            cut_at: None,
             unmerged,
             host,
             serving,
@@ -252,9 +257,8 @@ impl Node {
 
     /// The process is gone.
     pub fn end(&mut self) {
-        self.serving = None;
         self.data_plane_ended();
-        self.clustering = None;
+        (self.serving, self.clustering) = (None, None);
         self.is_unmerged();
         if let Some(member) = self.pairing.take() {
             member.end(self.power);
@@ -265,7 +269,6 @@ impl Node {
     /// Ends the process as it is.
     pub fn kill(&mut self) {
         self.host.disk().kill();
-        self.interleaving.end();
         self.end();
     }
 

@@ -55,6 +55,8 @@ pub enum Rule {
     Memory,
     /// A gateway starts with the state that it left, and goes on running.
     Runs,
+    /// A machine of a cluster with `alone = "stop"` serves nothing once the store has not answered for the time of its lease.
+    StopsAlone,
     /// After the faults, traffic flows.
     Flows,
 }
@@ -284,9 +286,7 @@ impl Oracle {
         mut may_repeat: impl FnMut(usize) -> bool,
     ) {
         self.see(at, packet);
-        // The gateway's own ICMP errors.
-        let own = [10, at_gateway as u8 + 1, 0, 1];
-        if packet.len() > 20 && packet[9] == 1 && packet[12..16] == own {
+        if is_own(packet, at_gateway) {
             return;
         }
         let number = packet::number_of(packet);
@@ -343,6 +343,11 @@ impl Oracle {
             }
         }
     }
+}
+
+/// Whether a packet inside is an ICMP error of the gateway itself.
+pub fn is_own(packet: &[u8], gateway: usize) -> bool {
+    packet.len() > 20 && packet[9] == 1 && packet[12..16] == [10, gateway as u8 + 1, 0, 1]
 }
 
 /// Names a data plane: its machine, its life and its reloads.

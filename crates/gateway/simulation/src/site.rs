@@ -55,6 +55,8 @@ pub struct Site {
     /// The gateway that two machines are, if one is, and by what they are.
     pub pair: Option<usize>,
     pub by: By,
+    /// Whether machines that the store does not answer serve nothing (`alone = "stop"`).
+    pub stops_alone: bool,
 }
 
 /// By what two machines are one gateway.
@@ -94,7 +96,7 @@ impl Site {
                 });
             }
         }
-        Site { seed, layouts, tunnels, pair: None, by: By::Links }
+        Site { seed, layouts, tunnels, pair: None, by: By::Links, stops_alone: false }
     }
 
     /// Machines: one for each gateway, with its number, and behind them the second one of the pair.
@@ -178,7 +180,8 @@ impl Site {
                 let _ = write!(
                     text,
                     "[cluster]\nname = \"machine-{side}\"\nendpoints = [\"http://127.0.0.1:2379\"]\nshares = 1\n\
-                     addresses = [\"outside 192.0.2.{me}/24\"]\n"
+                     addresses = [\"outside 192.0.2.{me}/24\"]\nalone = \"{}\"\n",
+                    if self.stops_alone { "stop" } else { "continue" }
                 );
             }
             Some(side) => {

@@ -349,6 +349,12 @@ impl World {
         let gateway = node.number;
         let life = oracle::life(machine, node.life, node.reloads);
         let (sent, at, lies) = (node.take_sent(), node.clock.now().max(self.now), node.lies);
+        let serves = sent.inside.iter().chain(&sent.outside).any(|packet| is_served(packet, gateway));
+        if serves && self.must_have_stopped(machine) {
+            let what =
+                format!("machine {machine} serves, and the store has not answered for longer than its lease");
+            self.oracle.report(Rule::StopsAlone, at, what);
+        }
         for packet in sent.inside {
             self.events += 1;
             let nodes = &mut self.nodes;
@@ -384,4 +390,9 @@ impl World {
             self.wakes(machine);
         }
     }
+}
+
+/// Whether a packet that gateway `from` sends is one of its peers' or of its programs, and not its own.
+fn is_served(packet: &[u8], from: usize) -> bool {
+    !oracle::is_own(packet, from) && !matches!(packet::see(packet), packet::Seen::Keepalive)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use forebay_cluster::{Cluster, ClusterStatus, Served};
 use forebay_config::{self as config, Config};
 use forebay_control::ClusterDoc;
+use forebay_planted::{Fault, planted};
 use forebay_state::{IvStore, Lock};
 use forebay_time::{Duration, Time};
 
@@ -125,7 +126,7 @@ impl Role for Sharing {
         let now = process.clock().now();
         let is_certain = self.cluster.is_certain();
         // Others may have taken over.
-        let stops = self.settings.stops_alone && !is_certain;
+        let stops = self.settings.stops_alone && !is_certain && !planted(Fault::StopsAloneIgnored);
         let wanted = if stops { Served::new() } else { self.cluster.wanted() };
         let is_due = wanted != self.served && now >= self.again;
         let event = is_due.then(|| self.try_to_serve(service, wanted, process));

@@ -7,7 +7,7 @@ use forebay_pair::{Pair, PairStatus, Verdict};
 use forebay_state::{IvStore, Lock};
 use forebay_time::{Duration, Time};
 
-use super::{Event, Others, Process, Role, Wanted};
+use super::{Event, Others, Process, Role};
 use crate::service::{Service, SharedAddresses, StartError};
 
 pub(super) struct Paired {
@@ -24,11 +24,12 @@ impl Paired {
 }
 
 impl Role for Paired {
-    fn wanted(&self) -> Wanted {
+    fn wants_data_plane(&self, runs: bool) -> bool {
         match self.pair.verdict() {
-            Verdict::Standby => Wanted::Standby,
-            Verdict::Active => Wanted::Active,
-            Verdict::Restart => Wanted::Restart,
+            Verdict::Standby => false,
+            Verdict::Active => true,
+            // What the one that runs began with is not all that is known now.
+            Verdict::Restart => !runs,
         }
     }
 

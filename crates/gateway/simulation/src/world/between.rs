@@ -13,6 +13,10 @@ const DELIVERS_EVERY: u64 = 150;
 /// Longest time until the network has learnt where an address is now.
 const LEARNS_MAX_MS: u64 = 1_500;
 
+/// The default of `lease`, and the time in which a machine that has lost it stops.
+const LEASE: Duration = Duration::from_millis(2_000);
+const STOPS_WITHIN: Duration = Duration::from_millis(1_000);
+
 impl World {
     /// Leases in the store end, and requests that were late arrive.
     pub(super) fn pass_time_of_store(&mut self) {
@@ -48,6 +52,18 @@ impl World {
     pub(super) fn set_way(&mut self, machine: usize, fate: Fate) {
         if let Some(side) = self.site.side_of(machine) {
             self.ways[side].set(fate);
+            let answers = matches!(fate, Fate::Works | Fate::Full);
+            let node = &mut self.nodes[machine];
+            // A process that was busy for long may be ahead of the network.
+            let at = node.clock.now().max(self.now);
+            node.cut_at = if answers { None } else { node.cut_at.or(Some(at)) };
         }
+    }
+
+    /// Whether a machine must serve nothing now, because the store may have given its share to the other one.
+    pub(super) fn must_have_stopped(&self, machine: usize) -> bool {
+        let node = &self.nodes[machine];
+        let since = node.cut_at.map(|at| (at + LEASE).max(node.resumed_at) + STOPS_WITHIN);
+        self.site.stops_alone && since.is_some_and(|since| self.now > since)
     }
 }

@@ -104,6 +104,7 @@ impl World {
         node.pairing.iter().for_each(|member| member.suspend(suspended));
         node.suspended = suspended;
         if !suspended {
+            node.resumed_at = self.now;
             node.wake_at = None;
             self.wakes(machine);
         }

@@ -1,0 +1,96 @@
+//! The serving loop of a gateway alone, stepped by a program.
+
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use forebay_config::Config;
+use forebay_crypto_aws_lc::AwsLc;
+use forebay_engine::{Clock, ProcessorSetup};
+use forebay_gateway::service::{Caretaker, Host, InProcess};
+use forebay_gateway::serving::{Event, Process, Serving, Step};
+use forebay_sas::SasErrors;
+use forebay_scheduler::{Cost, Kind};
+
+/// A program with a gateway in it, and the text of its file.
+struct Program {
+    host: InProcess,
+    directory: PathBuf,
+    clock: Clock,
+    text: String,
+}
+
+impl Process for Program {
+    fn read(&mut self) -> Result<Config, SasErrors> {
+        forebay_config::parse(&self.text, "gateway.toml", &self.directory)
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn unix_time(&self) -> fn() -> Duration {
+        || Duration::from_secs(1_800_000_000)
+    }
+
+    fn seed(&mut self) -> u64 {
+        1
+    }
+
+    fn host(&self) -> &dyn Host {
+        &self.host
+    }
+
+    fn open_processors(&mut self, _config: &Config) -> miette::Result<Vec<Vec<ProcessorSetup>>> {
+        Ok(vec![vec![ProcessorSetup::new(Box::new(AwsLc::new()), Kind::Cpu, Cost::default())]])
+    }
+}
+
+/// A file with an outbound SA for each SPI.
+fn file(spis: &[u32]) -> String {
+    let text = "[guard]\nmode = \"off\"\n[keys]\nstate = \"state\"\n[inside]\n[[outside]]\nkind = \"raw\"\n\
+                addresses = [\"192.0.2.1\"]\nprotocols = [\"esp\"]\n";
+    let sa = |spi: &u32| {
+        format!(
+            "[[sa]]\nname = \"out-{spi}\"\ndirection = \"out\"\nspi = {spi}\nproposal = \"aes128gcm16\"\nkey = \"{}\"\n\
+             local = \"192.0.2.1\"\nremote = \"192.0.2.2\"\nremote_ts = [\"10.2.{}.0/24\"]\n",
+            format!("{:02x}", spi % 256).repeat(20),
+            spi % 256
+        )
+    };
+    text.to_owned() + &spis.iter().map(sa).collect::<String>()
+}
+
+fn names(serving: &Serving) -> Vec<String> {
+    let config = serving.config().expect("a configuration");
+    config.sas.entries.iter().map(|sa| sa.config.name.clone()).collect()
+}
+
+#[test]
+fn a_gateway_alone_serves_until_its_end_and_a_file_with_errors_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let ((inside, _program), (outside, _network)) =
+        (UnixDatagram::pair().unwrap(), UnixDatagram::pair().unwrap());
+    let host = InProcess::new(inside).with_outside(outside);
+    let directory = directory.path().to_owned();
+    let mut program = Program { host, directory, clock: Clock::start(), text: file(&[4097]) };
+    let config = program.read().unwrap();
+    let caretaker = Caretaker::open(&config, program.host(), None).unwrap();
+    let mut serving = Serving::start(&mut program, config, caretaker).unwrap();
+    assert!(serving.service().is_some() && serving.others().is_none());
+    assert!(matches!(serving.step(&mut program).unwrap(), Step { event: None, refused: None, .. }));
+
+    program.text = file(&[4097, 4098]).replace("esp", "nonsense");
+    let refused = serving.reload(&mut program).unwrap_err();
+    assert!(refused.downcast_ref::<SasErrors>().is_some(), "{refused:?}");
+    assert_eq!(names(&serving), ["out-4097"]);
+
+    program.text = file(&[4098]);
+    let (changes, _) = serving.reload(&mut program).unwrap();
+    assert_eq!((changes.kept.as_slice(), changes.removed.as_slice()), (&[None][..], &[0][..]));
+    assert_eq!(names(&serving), ["out-4098"]);
+
+    serving.end(program.clock.now());
+    assert!(matches!(serving.step(&mut program).unwrap().event, Some(Event::Ended)));
+    assert!(serving.service().is_none());
+}
