@@ -248,6 +248,8 @@ mod tests {
                 unmerged: true,
                 wants: false,
                 session: None,
+                blank: false,
+                whole: false,
             };
             near.0.send(&message).unwrap();
             assert_eq!(far.1.receive().unwrap(), message);
@@ -277,7 +279,7 @@ mod tests {
     fn bytes_that_were_changed_or_repeated_are_refused() {
         let (near, far) = both((key(1), key(1)), (hello(1), hello(0)));
         let (mut near, mut far) = (near.unwrap(), far.unwrap());
-        let message = Message::Merged {};
+        let message = Message::Merged { number: 7 };
         near.0.send(&message).unwrap();
         assert_eq!(far.1.receive().unwrap(), message);
         // The same again.

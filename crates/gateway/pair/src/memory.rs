@@ -77,7 +77,11 @@ impl Memory {
             tracing::error!(%error, "cannot read the operator's word");
             false
         });
-        accepted && self.change(|note| (note.unmerged, note.complete) = (true, Some(note.term)))
+        accepted
+            && self.change(|note| {
+                note.unmerged = true;
+                note.completed(note.term);
+            })
     }
 
     fn write(&self, state: &mut State) -> Result<(), IvStoreError> {

@@ -110,6 +110,10 @@ pub enum Message {
         wants: bool,
         /// The session in which its records come, if there is one: the random name of its process, and a number.
         session: Option<(u64, u64)>,
+        /// Whether its records were never complete: those of a new or an empty directory.
+        blank: bool,
+        /// Whether its records are complete whatever the receiver has: it is active without lacking any, or went on alone last.
+        whole: bool,
     },
     /// From now on the sender's records come by this connection.
     Session {
@@ -138,15 +142,22 @@ pub enum Message {
         active: bool,
         /// The highest term that the sender knows: behind these the receiver's records are complete up to it.
         term: u64,
+        /// Counts how often the sender has sent everything, so that a late answer counts for nothing that was sent after it.
+        number: u64,
         /// Whether these are the last.
         last: bool,
     },
     /// All of them are merged.
-    Merged {},
+    Merged {
+        /// Of which time that they were sent.
+        number: u64,
+    },
     /// The sender has ended its data plane; the receiver is to take over.
     Resign {
         /// The highest term that it knows.
         term: u64,
+        /// Whether it has records that the receiver may not have.
+        unmerged: bool,
     },
 }
 
@@ -196,11 +207,13 @@ mod tests {
                 unmerged: true,
                 wants: true,
                 session: Some((5, 6)),
+                blank: false,
+                whole: false,
             },
             Message::Session { process: u64::MAX, number: 1 },
             Message::Note { at: 3, records: vec![window(2)] },
-            Message::Merge { records: vec![], active: false, term: 3, last: true },
-            Message::Merged {},
+            Message::Merge { records: vec![], active: false, term: 3, number: 2, last: true },
+            Message::Merged { number: 2 },
         ];
         for message in messages {
             assert_eq!(decode::<Message>(&encode(&message)), Some(message));

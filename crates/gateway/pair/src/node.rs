@@ -181,14 +181,19 @@ struct Link {
 struct Everything {
     session: u64,
     link: u64,
+    /// How often everything was sent with it.
+    number: u64,
     /// Whether this gateway is active.
     active: bool,
 }
 
 struct State {
     election: Election,
-    /// What the peer says of the records of this gateway.
+    /// What the peer says of the records of this gateway, and of its own.
     peer_wants: bool,
+    peer_unmerged: bool,
+    peer_blank: bool,
+    peer_whole: bool,
     /// Everything of the peer is here up to this term, and came in this session.
     complete: Option<u64>,
     received_session: Option<(u64, u64)>,
@@ -209,7 +214,8 @@ struct State {
     sessions: u64,
     /// By which connection the peer's records come.
     source: Source,
-    /// Whether everything was sent in this session, and was merged.
+    /// How often everything was sent; whether it was in this session, and was merged.
+    merges: u64,
     merge_sent: bool,
     merged: bool,
     /// When everything was sent last.
@@ -219,8 +225,8 @@ struct State {
     /// Whether the data plane runs, or is about to.
     running: bool,
     restart: bool,
-    /// Connections whose records count as merged when the data plane starts again.
-    owed: Vec<u64>,
+    /// Connections whose records count as merged when the data plane starts again, and which of the times that they were sent.
+    owed: Vec<(u64, u64)>,
     take_overs: u64,
     last: Option<(Duration, &'static str)>,
     beaten: Duration,
@@ -362,6 +368,9 @@ impl Pair {
             state: Mutex::new(State {
                 election: Election::new(settings, note.term, clock()),
                 peer_wants: false,
+                peer_unmerged: false,
+                peer_blank: false,
+                peer_whole: false,
                 complete: None,
                 received_session: None,
                 lacks: false,
@@ -375,6 +384,7 @@ impl Pair {
                 session_began: None,
                 sessions: 0,
                 source: Source::default(),
+                merges: 0,
                 merge_sent: false,
                 merge_sent_at: Duration::ZERO,
                 merged: false,
@@ -442,8 +452,10 @@ impl Pair {
             return Err(error);
         }
         state.restart = false;
-        for link in std::mem::take(&mut state.owed) {
-            shared.send_on(&state, link, &Message::Merged {});
+        // What was merged while the data plane ran is durable now.
+        shared.remember(&state, None);
+        for (link, number) in std::mem::take(&mut state.owed) {
+            shared.send_on(&state, link, &Message::Merged { number });
         }
         let store = shared.store.clone().with_replica(Arc::new(shared.outbox.clone()));
         Ok((store, Box::new(self.claim.clone())))
@@ -459,8 +471,8 @@ impl Pair {
         }
         let mut state = lock(&self.shared.state);
         (state.running, state.restart) = (false, false);
-        for link in std::mem::take(&mut state.owed) {
-            self.shared.send_on(&state, link, &Message::Merged {});
+        for (link, number) in std::mem::take(&mut state.owed) {
+            self.shared.send_on(&state, link, &Message::Merged { number });
         }
     }
 
@@ -468,7 +480,8 @@ impl Pair {
     pub fn resign(&self) {
         self.shared.ended.store(true, Ordering::Relaxed);
         let state = lock(&self.shared.state);
-        let message = Message::Resign { term: state.election.term() };
+        let unmerged = self.shared.memory.note().unmerged;
+        let message = Message::Resign { term: state.election.term(), unmerged };
         state.links.keys().for_each(|&link| self.shared.send_on(&state, link, &message));
     }
 
@@ -480,7 +493,9 @@ impl Pair {
         let role = state.election.role();
         let in_sync = match role {
             Role::Active => state.session.is_some() && state.merged,
-            Role::Standby => state.received.is_some_and(|link| state.links.contains_key(&link)),
+            Role::Standby => {
+                !state.peer_unmerged && state.received.is_some_and(|link| state.links.contains_key(&link))
+            }
         };
         PairStatus {
             number: self.shared.settings.number,
@@ -532,7 +547,9 @@ impl Shared {
                  on with what it has"
             );
         }
-        let asks = waits.is_some() && now.saturating_sub(state.asked) >= SESSION_AGAIN;
+        // Also where the peer is preferred and waits for this gateway's records.
+        let lacks = state.election.role() == Role::Standby && !complete.of_both && !complete.alone;
+        let asks = lacks && now.saturating_sub(state.asked) >= SESSION_AGAIN;
         if asks {
             state.asked = now;
         }
@@ -560,23 +577,48 @@ impl Shared {
     }
 
     fn beat(&self, state: &State) -> Message {
+        let note = self.memory.note();
         Message::Beat {
             active: state.election.role() == Role::Active,
             term: state.election.term(),
             preferred: self.settings.preferred,
-            unmerged: self.memory.note().unmerged,
+            unmerged: note.unmerged,
             wants: match state.election.role() {
                 Role::Active => state.lacks,
-                Role::Standby => !self.complete(state).of_both,
+                Role::Standby => !self.has_merged(state),
             },
+            blank: note.blank,
+            whole: self.is_whole(state),
             session: state.session.map(|_| (self.process, state.sessions)),
         }
     }
 
-    /// What is known of the records here.
+    /// What is known of the records here. As long as the peer counts as the one that went on alone, it may start so again.
     fn complete(&self, state: &State) -> Complete {
-        let of_both = state.complete.is_some_and(|complete| complete >= state.election.term());
+        let of_both = self.has_merged(state) && !state.peer_unmerged;
         Complete { of_both, alone: self.memory.note().was_alone() }
+    }
+
+    /// Whether everything of the peer is here.
+    fn has_merged(&self, state: &State) -> bool {
+        state.complete.is_some_and(|complete| complete >= state.election.term())
+    }
+
+    /// Whether the records here are complete, whatever the peer has.
+    fn is_whole(&self, state: &State) -> bool {
+        let serves = state.election.role() == Role::Active && !state.lacks;
+        serves || self.memory.note().was_alone()
+    }
+
+    /// Whether this gateway and its peer together have everything: of two of which one has lost its directory, the other one has
+    /// to have it by itself, unless neither was ever active.
+    fn has_all(&self, state: &State) -> bool {
+        match (self.memory.note().blank, state.peer_blank) {
+            _ if state.election.term() == 0 => true,
+            (true, false) => state.peer_whole,
+            (false, true) => self.is_whole(state),
+            _ => true,
+        }
     }
 
     /// Does what the election says.
@@ -595,6 +637,8 @@ impl Shared {
                 );
             }
             Some(Step::StandDown(why)) => {
+                // What it has recorded last, the peer may not have kept.
+                (state.merge_sent, state.merged) = (false, false);
                 tracing::warn!(
                     term = state.election.term(),
                     reason = why,
@@ -604,18 +648,22 @@ impl Shared {
         }
         // What the peer has done since is not here.
         state.complete = None;
-        self.remember(state, matches!(step, Some(Step::TakeOver(_))));
+        self.remember(state, step);
     }
 
     /// A term outlives the process, so that no other gateway is active in one that was.
-    fn remember(&self, state: &State, takes_over: bool) {
+    fn remember(&self, state: &State, step: Option<Step>) {
         self.memory.change(|note| {
             note.term = state.election.term();
-            if state.election.role() == Role::Active {
-                note.complete = Some(note.term);
+            if matches!(step, Some(Step::StandDown(_))) && !note.unmerged {
+                // The peer had everything, and may have taken over.
+                note.complete = None;
             }
             // Until the peer has merged everything.
-            note.unmerged |= takes_over;
+            note.unmerged |= step.is_some();
+            if state.election.role() == Role::Active && !state.lacks {
+                note.completed(note.term);
+            }
         });
     }
 
@@ -644,7 +692,8 @@ impl Shared {
         let again = state.peer_wants && now.saturating_sub(state.merge_sent_at) >= MERGE_AGAIN;
         let (session, link) = state.session.filter(|_| is_due && (!state.merge_sent || again))?;
         (state.merge_sent, state.merge_sent_at) = (true, now);
-        Some(Everything { session, link, active })
+        state.merges += 1;
+        Some(Everything { session, link, number: state.merges, active })
     }
 
     fn start_sending_all(self: &Arc<Shared>, due: Everything) {
@@ -662,7 +711,7 @@ impl Shared {
     }
 
     /// Sends every record that is here.
-    fn send_all(&self, Everything { session, link, active }: Everything) {
+    fn send_all(&self, Everything { session, link, number, active }: Everything) {
         self.outbox.settled();
         let records = lock(&self.mirror).all(active);
         let records: Vec<Record> = match records {
@@ -678,7 +727,7 @@ impl Shared {
         for (place, chunk) in chunks.into_iter().enumerate() {
             let state = lock(&self.state);
             let (term, last) = (state.election.term(), place + 1 == count);
-            let message = Message::Merge { records: chunk.to_vec(), active, term, last };
+            let message = Message::Merge { records: chunk.to_vec(), active, term, number, last };
             self.send_on(&state, link, &message);
         }
     }
@@ -711,7 +760,7 @@ impl Shared {
                 // The peer was active later than this gateway knew: both need what the other has.
                 (state.lacks, state.merge_sent, state.merged) = (true, false, false);
             }
-            self.remember(state, false);
+            self.remember(state, None);
         }
     }
 }

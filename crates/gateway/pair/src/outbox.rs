@@ -33,7 +33,8 @@ struct State {
     /// Counts sessions, so that an acknowledgement of an older one means nothing.
     session: u64,
     send: Option<Send>,
-    /// The numbers of the last message sent and acknowledged in this session.
+    /// The numbers of the last message sent and acknowledged: they go on from session to session, so that what is acknowledged late
+    /// counts for no message of a later session.
     sent: u64,
     acknowledged: u64,
     /// Records that are being written, by the session that was the last when they were begun.
@@ -78,7 +79,7 @@ impl Outbox {
     pub fn open(&self, send: Send) -> u64 {
         let mut state = self.state();
         state.session += 1;
-        (state.send, state.sent, state.acknowledged) = (Some(send), 0, 0);
+        (state.send, state.acknowledged) = (Some(send), state.sent);
         self.shared.1.notify_all();
         state.session
     }
@@ -109,7 +110,7 @@ impl Outbox {
     /// The peer has noted all messages up to this one.
     pub fn acknowledge(&self, at: u64) {
         let mut state = self.state();
-        state.acknowledged = state.acknowledged.max(at);
+        state.acknowledged = state.acknowledged.max(at.min(state.sent));
         state.noted += 1;
         self.shared.1.notify_all();
     }

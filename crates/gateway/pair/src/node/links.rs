@@ -145,9 +145,10 @@ impl Shared {
         state.links.get_mut(&link)?.heard = (self.clock)();
         let is_session = state.session.is_some_and(|(_, at)| at == link);
         match message {
-            Message::Beat { active, term, preferred, unmerged, wants, session } => {
+            Message::Beat { active, term, preferred, unmerged, wants, session, blank, whole } => {
                 let role = if active { Role::Active } else { Role::Standby };
                 state.peer_wants = wants;
+                (state.peer_unmerged, state.peer_blank, state.peer_whole) = (unmerged, blank, whole);
                 if unmerged && (session.is_none() || session != state.received_session) {
                     // It has used something that it could not send, or sends it in another session.
                     state.complete = None;
@@ -155,22 +156,28 @@ impl Shared {
                 self.hear(&mut state, Heard { role, term, preferred, resigned: false });
             }
             Message::Noted { at } if is_session => self.outbox.acknowledge(at),
-            Message::Merged {} if is_session && state.merge_sent => {
+            // One for what was sent before says nothing of what was used between the two.
+            Message::Merged { number } if is_session && state.merge_sent && number == state.merges => {
                 state.merged = true;
                 if let Some((session, _)) = state.session {
                     self.outbox.merged(session);
                 }
+                // Without this the peer could not take over until the next heartbeat.
+                self.send_on(&state, link, &self.beat(&state));
             }
             // Of a session that has ended.
-            Message::Noted { .. } | Message::Merged {} => {}
+            Message::Noted { .. } | Message::Merged { .. } => {}
             Message::Session { process, number } => state.source.begin(process, number, link),
             // Sent before the peer went on by another connection, and late.
             Message::Note { .. } | Message::Merge { .. } if !state.source.is(link) => {}
             Message::Note { at, records } => self.work.send(Work::Note { link, at, records }).ok()?,
-            Message::Merge { records, active, term, last } => {
-                self.work.send(Work::Merge { link, records, active, term, last }).ok()?;
+            Message::Merge { records, active, term, number, last } => {
+                self.work.send(Work::Merge { link, records, active, term, number, last }).ok()?;
             }
-            Message::Resign { term } => self.work.send(Work::Resign { term }).ok()?,
+            Message::Resign { term, unmerged } => {
+                state.peer_unmerged = unmerged;
+                self.work.send(Work::Resign { term }).ok()?;
+            }
         }
         Some(())
     }

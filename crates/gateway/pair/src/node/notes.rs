@@ -21,7 +21,7 @@ pub(super) enum Work {
     /// Records to note.
     Note { link: u64, at: u64, records: Vec<Record> },
     /// A part of all of its records.
-    Merge { link: u64, records: Vec<Record>, active: bool, term: u64, last: bool },
+    Merge { link: u64, records: Vec<Record>, active: bool, term: u64, number: u64, last: bool },
     /// It has ended.
     Resign { term: u64 },
 }
@@ -61,7 +61,7 @@ impl Notes {
     fn take(&mut self, shared: &Shared, work: Work) {
         let done = match work {
             Work::Note { link, at, records } => shared.note(link, at, &records),
-            Work::Merge { link, mut records, active, term, last } => {
+            Work::Merge { link, mut records, active, term, number, last } => {
                 let all = self.parts.entry(link).or_default();
                 all.append(&mut records);
                 match (last, all.len() > RECORDS_MAX) {
@@ -72,7 +72,7 @@ impl Notes {
                     }
                     (true, false) => {
                         let all = self.parts.remove(&link).unwrap_or_default();
-                        shared.merge(link, &all, active, term)
+                        shared.merge((link, number), &all, active, term)
                     }
                     (false, false) => Ok(()),
                 }
@@ -111,7 +111,13 @@ impl Shared {
         Ok(())
     }
 
-    fn merge(&self, link: u64, records: &[Record], active: bool, term: u64) -> Result<(), IvStoreError> {
+    fn merge(
+        &self,
+        (link, number): (u64, u64),
+        records: &[Record],
+        active: bool,
+        term: u64,
+    ) -> Result<(), IvStoreError> {
         // One that stops meanwhile leaves them to be merged by whoever comes second.
         let mut mirror = lock(&self.mirror);
         let (now, plausible) = self.plausible();
@@ -121,24 +127,41 @@ impl Shared {
                 let is_newer = Some(term) >= self.memory.note().complete && !lock(&self.state).peer_wants;
                 let holds = if active && is_newer { holds } else { Holds::Both };
                 self.tell_of_put_back(&mirror.note(records, holds, now, plausible)?);
-                self.memory.change(|note| note.complete = note.complete.max(Some(term)));
+                if self.has_all(&lock(&self.state)) {
+                    self.memory.change(|note| note.completed(term));
+                }
                 false
             }
             None => mirror.merge_running(records, plausible)?,
         };
         let mut state = lock(&self.state);
         (state.received, state.noted_at) = (Some(link), Some(now));
-        (state.complete, state.lacks) = (state.complete.max(Some(term)), false);
         state.received_session = state.source.session();
-        if raised && !planted(Fault::MergedUnderWay) {
+        let has_all = self.has_all(&state);
+        if has_all {
+            (state.complete, state.lacks) = (state.complete.max(Some(term)), false);
+        } else {
+            tracing::warn!(
+                "one of the two gateways has an empty state directory, and the other one was not the last that was active: the records of neither \
+                 are known to be complete; `forebay state accept` on the gateway that was active last resolves it"
+            );
+        }
+        let restarts = raised && !planted(Fault::MergedUnderWay);
+        if restarts {
             tracing::warn!(
                 "the peer was active too and has records that were not known here; the data plane starts again with them. Look at the links of [pair]"
             );
             state.restart = true;
-            state.owed.push(link);
-        } else {
-            tracing::info!(records = records.len(), "merged the records of the peer");
-            self.send_on(&state, link, &Message::Merged {});
+        }
+        // Otherwise the peer goes on to count as the one that has them.
+        match (has_all, restarts) {
+            (false, _) => {}
+            (true, true) => state.owed.push((link, number)),
+            (true, false) => {
+                tracing::info!(records = records.len(), "merged the records of the peer");
+                self.remember(&state, None);
+                self.send_on(&state, link, &Message::Merged { number });
+            }
         }
         Ok(())
     }

@@ -161,7 +161,16 @@ fn a_state_directory_of_the_other_gateway_is_refused() {
 }
 
 fn beat(active: bool, term: u64) -> Message {
-    Message::Beat { active, term, preferred: false, unmerged: false, wants: false, session: None }
+    Message::Beat {
+        active,
+        term,
+        preferred: false,
+        unmerged: false,
+        wants: false,
+        session: None,
+        blank: false,
+        whole: false,
+    }
 }
 
 /// A speaker to nobody.
@@ -328,7 +337,8 @@ fn a_gateway_with_an_older_directory_does_not_put_its_peer_back() {
     good.put_windows(&[window(4_000)], 0, &|_| true).unwrap();
     old.put_windows(&[window(10)], 0, &|_| true).unwrap();
     let mut note = PairNote::new(1);
-    (note.term, note.complete) = (7, Some(7));
+    note.term = 7;
+    note.completed(7);
     good.remember_pair(&note).unwrap();
     old.accept(0).unwrap();
     let (zero, zeros) = stepped(&state("0"), 0);
@@ -356,4 +366,110 @@ fn an_implausible_term_is_refused_and_counted() {
         assert_eq!(pair.status().refused, refused, "{term}");
     }
     assert_eq!(pair.status().term, 5);
+}
+
+/// Gateway 1 is down, gateway 0 goes on alone, and loses its directory: what it used nobody knows.
+#[test]
+fn a_stale_and_an_empty_gateway_are_not_complete_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = |name: &str| directory.path().join(name);
+    let (zero, zeros) = stepped(&state("0"), 0);
+    let (one, ones) = stepped(&state("1"), 1);
+    talk([&zeros, &ones], 3);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Active, Verdict::Standby]);
+    drop((one, ones));
+    pass(&[&zeros], 2);
+    drop((zero, zeros));
+    let (zero, zeros) = stepped(&state("empty"), 0);
+    let (one, ones) = stepped(&state("1"), 1);
+    talk([&zeros, &ones], 5);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Standby; 2]);
+    // Nor does the empty one count as whole when they meet again.
+    talk([&zeros, &ones], 5);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Standby; 2]);
+    // An operator says that gateway 1 has what there is; the other one, which is preferred, is active behind it.
+    IvStore::new(state("1")).accept(0).unwrap();
+    talk([&zeros, &ones], 10);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Active, Verdict::Standby]);
+}
+
+/// The active gateway fails before it hears that its records were merged: it counts as the one that went on alone, and may start so.
+#[test]
+fn of_two_only_one_counts_as_the_one_that_went_on_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = |name: &str| directory.path().join(name);
+    let (zero, zeros) = stepped(&state("0"), 0);
+    let (one, ones) = stepped(&state("1"), 1);
+    talk([&zeros, &ones], 3);
+    drop((one, ones));
+    pass(&[&zeros], 2);
+    let (store, claim) = zero.prepare().unwrap();
+    store.reserve_sequences(&[Wanted { id: id('1'), count: 10, end: END }]).unwrap();
+    assert!(zeros.is_unmerged());
+    let (one, ones) = stepped(&state("1"), 1);
+    let lines = [Line::default(), Line::default()];
+    let links = [zeros.connect(Arc::new(lines[0].clone())), ones.connect(Arc::new(lines[1].clone()))];
+    for _ in 0..300 {
+        pass_once(&[&zeros, &ones]);
+        for message in std::mem::take(&mut *lock(&lines[0].0)) {
+            ones.hear(links[1], message);
+        }
+        for message in std::mem::take(&mut *lock(&lines[1].0)) {
+            if !matches!(message, Message::Merged { .. }) {
+                zeros.hear(links[0], message);
+            }
+        }
+    }
+    assert!(zeros.is_unmerged());
+    drop((zero, zeros, store, claim));
+    ones.disconnect(links[1]);
+    pass(&[&ones], 5);
+    assert_eq!((one.verdict(), one.status().waits), (Verdict::Standby, Some("the peer is silent")));
+    let (zero, zeros) = stepped(&state("0"), 0);
+    talk([&zeros, &ones], 5);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Active, Verdict::Standby]);
+}
+
+/// An active gateway hears of a higher term, and fails before it has the records of that.
+#[test]
+fn a_term_that_was_heard_is_not_complete() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("0");
+    IvStore::new(&state).accept(0).unwrap();
+    let (zero, zeros) = stepped(&state, 0);
+    pass(&[&zeros], 5);
+    assert_eq!(zero.verdict(), Verdict::Active);
+    let link = zeros.connect(Arc::new(Nobody));
+    assert!(zeros.hear(link, beat(false, 99)));
+    assert_eq!(zero.verdict(), Verdict::Active, "its peer stands by");
+    drop((zero, zeros));
+    let (zero, zeros) = stepped(&state, 0);
+    pass(&[&zeros], 5);
+    assert_eq!(zero.verdict(), Verdict::Standby, "what was used in that term is not here");
+}
+
+/// What the peer acknowledged while both were active, it need not have kept.
+#[test]
+fn a_gateway_that_stands_down_sends_everything_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("0");
+    IvStore::new(&state).accept(0).unwrap();
+    let (zero, zeros) = stepped(&state, 0);
+    pass(&[&zeros], 5);
+    drop(zero.prepare().unwrap());
+    let line = Line::default();
+    let link = zeros.connect(Arc::new(line.clone()));
+    pass(&[&zeros], 1);
+    let sent = |active: bool| {
+        let is =
+            |message: &Message| matches!(message, Message::Merge { active: said, .. } if *said == active);
+        std::mem::take(&mut *lock(&line.0)).iter().any(is)
+    };
+    assert!(sent(true));
+    assert!(zeros.hear(link, beat(true, 99)));
+    assert_eq!(zero.verdict(), Verdict::Standby);
+    zero.stopped();
+    zeros.hear(link, beat(true, 99));
+    pass_once(&[&zeros]);
+    assert!(sent(false) && zeros.is_unmerged());
 }

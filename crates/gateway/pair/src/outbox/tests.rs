@@ -96,3 +96,20 @@ fn nothing_is_used_alone_that_cannot_be_remembered() {
     outbox.begin(&[record(1)]).unwrap().wait();
     assert!(outbox.memory.note().unmerged);
 }
+
+/// The peer's disk was slow: it acknowledges what was sent in a session that this side has given up.
+#[test]
+fn an_acknowledgement_of_an_older_session_counts_for_nothing_of_a_newer_one() {
+    let (_directory, outbox) = outbox(Duration::ZERO);
+    outbox.open(Arc::new(|_| true));
+    for number in 1..=5 {
+        outbox.begin(&[record(number)]).unwrap().wait();
+        outbox.open(Arc::new(|_| true));
+    }
+    let _noting = outbox.begin(&[record(6)]).unwrap();
+    outbox.acknowledge(5);
+    assert_eq!(outbox.counts().0, 1, "that one may still be on its way");
+    outbox.acknowledge(u64::MAX);
+    let _noting = outbox.begin(&[record(7)]).unwrap();
+    assert_eq!(outbox.counts().0, 1, "nothing is acknowledged before it is sent");
+}

@@ -61,12 +61,21 @@ pub struct PairNote {
     /// heard yet, or something was not taken.
     #[serde(default)]
     pub complete: Option<u64>,
+    /// Whether its records were never complete: those of a directory that was made or emptied since. Versions before did not say.
+    #[serde(default)]
+    pub blank: bool,
 }
 
 impl PairNote {
     /// That of a gateway which was never one of a pair.
     pub fn new(number: u8) -> PairNote {
-        PairNote { number, term: 0, unmerged: false, complete: None }
+        PairNote { number, term: 0, unmerged: false, complete: None, blank: true }
+    }
+
+    /// The records are complete up to this term.
+    pub fn completed(&mut self, term: u64) {
+        self.complete = self.complete.max(Some(term));
+        self.blank = false;
     }
 
     /// Whether it may go on with what it has where the other gateway is not heard: it was the last that went on alone.
