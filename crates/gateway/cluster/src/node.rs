@@ -132,7 +132,7 @@ impl fmt::Display for Trouble {
 #[derive(Clone, Debug)]
 pub struct Held {
     /// Another one whenever the gateway has become the owner anew.
-    term: u64,
+    pub term: u64,
     /// The revision of its claim, which every record compares.
     pub fence: i64,
     /// Whether a record that was not answered may be written yet: then the claim is to be renewed before the next one.
@@ -239,6 +239,18 @@ impl Identity {
     pub fn owner(&self) -> String {
         format!("{} {}", self.process, self.name)
     }
+
+    /// Whether a claim says that a share is this process's, by its first words.
+    fn is_own(&self, claim: &str) -> bool {
+        let owner = self.owner();
+        claim.strip_prefix(&owner).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    }
+}
+
+/// What a claim says that its owner has renewed in this term: one that another gateway has handed over does not say it, so that nobody
+/// takes that for a renewal of one's own.
+pub fn renewal(owner: &str, term: u64) -> String {
+    format!("{owner} {term}")
 }
 
 /// An owner of a share, as its key says.
@@ -250,8 +262,9 @@ struct Owner {
 
 impl Owner {
     fn parse(value: &str) -> Owner {
-        let (process, name) = value.split_once(' ').unwrap_or((value, ""));
-        Owner { process: process.to_owned(), name: name.to_owned() }
+        let mut words = value.split(' ');
+        let mut word = || words.next().unwrap_or_default().to_owned();
+        Owner { process: word(), name: word() }
     }
 }
 
@@ -583,7 +596,8 @@ impl Node {
     fn resume(&mut self, share: u16) -> Result<(), Trouble> {
         let Some(lease) = self.lease else { return Ok(()) };
         self.seen = None;
-        let Some(fence) = lock(&self.state).held.get(&share).map(|held| held.fence) else { return Ok(()) };
+        let held = lock(&self.state).held.get(&share).map(|held| (held.fence, held.term));
+        let Some((fence, term)) = held else { return Ok(()) };
         let value = self.identity.owner();
         let reply = self.etcd.transact(&Transaction {
             compare: vec![(self.layout.owner(share), 0), (self.layout.claim(share), fence)],
@@ -596,7 +610,7 @@ impl Node {
         }
         let claim = reply.found.first().and_then(|found| found.pairs.first());
         let mut state = lock(&self.state);
-        match claim.filter(|claim| claim.value == self.identity.owner()) {
+        match claim.filter(|claim| claim.value == renewal(&self.identity.owner(), term)) {
             // The recorder has renewed it.
             Some(claim) => {
                 if let Some(held) = state.held.get_mut(&share) {
@@ -625,7 +639,7 @@ impl Node {
         let mut count = 0;
         for (&share, found) in shares.iter().zip(reply.found.chunks(2)) {
             let [claim, records] = found else { continue };
-            let claim = claim.pairs.first().filter(|claim| claim.value == self.identity.owner());
+            let claim = claim.pairs.first().filter(|claim| self.identity.is_own(&claim.value));
             let Some(claim) = claim else {
                 self.seen = None;
                 continue;
@@ -699,11 +713,12 @@ impl Node {
                 let read = Transaction::read(vec![Operation::Get { key: self.layout.claim(*share) }]);
                 let reply = self.etcd.transact(&read)?;
                 let claim = reply.found.first().and_then(|found| found.pairs.first());
-                if let Some(claim) = claim.filter(|claim| claim.value == self.identity.owner()) {
+                let mut state = lock(&self.state);
+                if let (Some(claim), Some(held)) = (claim, state.held.get_mut(share))
+                    && claim.value == renewal(&self.identity.owner(), held.term)
+                {
                     // It was renewed by the recorder.
-                    if let Some(held) = lock(&self.state).held.get_mut(share) {
-                        held.fence = claim.modified;
-                    }
+                    held.fence = claim.modified;
                     continue;
                 }
             }

@@ -10,7 +10,7 @@ use forebay_state::{Ahead, Alone, NotNoted, Noting, Record, Replica};
 
 use crate::etcd::{Etcd, Operation, Transaction};
 use crate::layout::Layout;
-use crate::node::{Shared, lock};
+use crate::node::{Shared, lock, renewal};
 use crate::places::{Id, PlaceError, Places, settle};
 
 /// Records of one transaction: etcd takes 128 operations.
@@ -135,19 +135,19 @@ impl Recorder {
         for &share in shares {
             let state = lock(&self.state);
             let Some(held) = state.held_as_served(share) else { return Err(not_owned(share)) };
-            let (fence, doubtful) = (held.fence, held.doubtful);
+            let (fence, doubtful, term) = (held.fence, held.doubtful, held.term);
             drop(state);
-            let fence = if doubtful { self.renew(share, fence)? } else { fence };
+            let fence = if doubtful { self.renew(share, fence, term)? } else { fence };
             fences.insert(share, fence);
         }
         Ok(fences)
     }
 
-    fn renew(&self, share: u16, fence: i64) -> Result<i64, NotNoted> {
-        let key = self.layout.claim(share);
+    fn renew(&self, share: u16, fence: i64, term: u64) -> Result<i64, NotNoted> {
+        let (key, value) = (self.layout.claim(share), renewal(&self.owner, term));
         let reply = self.etcd.transact(&Transaction {
             compare: vec![(key.clone(), fence)],
-            then: vec![Operation::Put { key: key.clone(), value: self.owner.clone(), lease: 0 }],
+            then: vec![Operation::Put { key: key.clone(), value: value.clone(), lease: 0 }],
             otherwise: vec![Operation::Get { key }],
         });
         let reply = reply.map_err(|error| NotNoted(error.to_string()))?;
@@ -156,7 +156,7 @@ impl Recorder {
             // An earlier renewal that was not answered was done, or another thread's.
             false => {
                 let claim = reply.found.first().and_then(|found| found.pairs.first());
-                claim.filter(|claim| claim.value == self.owner).map(|claim| claim.modified)
+                claim.filter(|claim| claim.value == value).map(|claim| claim.modified)
             }
         };
         self.know(share, fence, renewed)
@@ -167,7 +167,9 @@ impl Recorder {
         let read = Transaction::read(vec![Operation::Get { key: self.layout.claim(share) }]);
         let reply = self.etcd.transact(&read).map_err(|error| NotNoted(error.to_string()))?;
         let claim = reply.found.first().and_then(|found| found.pairs.first());
-        let claim = claim.filter(|claim| claim.value == self.owner).map(|claim| claim.modified);
+        let term = lock(&self.state).held.get(&share).map(|held| held.term);
+        let own = term.map(|term| renewal(&self.owner, term));
+        let claim = claim.filter(|claim| Some(&claim.value) == own.as_ref()).map(|claim| claim.modified);
         self.know(share, fence.unwrap_or_default(), claim).map(drop)
     }
 

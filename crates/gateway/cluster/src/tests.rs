@@ -484,6 +484,31 @@ fn an_sa_with_records_is_not_moved_to_another_share() {
     );
 }
 
+/// Another gateway claimed the share while this one could not renew its lease, used numbers, and hands it back before this one has looked: the
+/// claim says this gateway's name again, and is no renewal of its own.
+#[test]
+fn a_share_that_was_handed_back_is_not_gone_on_with() {
+    let file = file_with("192.0.2.1");
+    let share = Shares { count: SHARES, by: ShareBy::Local }.of_file(&file)[0];
+    let (etcd, directory) = (FakeEtcd::default(), tempfile::tempdir().unwrap());
+    let one = stepped(&etcd, 1, IvStore::new(directory.path()));
+    one.assign(&file).unwrap();
+    for _ in 0..3 {
+        one.step(Duration::ZERO).1.unwrap();
+        NOW.set(NOW.get() + LEASE);
+    }
+    let wanted = one.wanted();
+    one.follow::<forebay_state::IvStoreError>(&mut Served::new(), wanted, &mut |_| Ok(())).unwrap();
+    let id = SequenceId::of(&file.entries[0].keys, file.entries[0].config.spi);
+    let wants = [forebay_state::Wanted { id, count: 100, end: u64::MAX }];
+    assert_eq!(one.store().reserve_sequences(&wants).unwrap()[0].last, 100);
+    let claim = format!("/f/claims/{share:04x}");
+    let said = etcd.value(&claim).unwrap();
+    etcd.put(&format!("/f/records/{share:04x}/n/{id}"), "5000");
+    etcd.put(&claim, &said);
+    assert!(one.store().reserve_sequences(&wants).is_err(), "numbers up to 5,000 were used");
+}
+
 /// A client with write access to etcd, or a restored disk of it, puts a window back: what this gateway has received stays received.
 #[test]
 fn a_store_does_not_put_back_what_was_certainly_received() {

@@ -58,6 +58,21 @@ impl Memory {
         written.is_ok()
     }
 
+    /// Changes the note if that can be made durable.
+    ///
+    /// # Errors
+    /// Why it cannot; then the note is as it was.
+    pub fn change_durably(&self, change: impl FnOnce(&mut PairNote)) -> Result<(), IvStoreError> {
+        let mut state = self.lock();
+        let before = state.note;
+        change(&mut state.note);
+        let written = self.write(&mut state);
+        if written.is_err() {
+            state.note = before;
+        }
+        written
+    }
+
     /// Makes durable what could not be written before.
     pub fn write_again(&self) {
         let mut state = self.lock();

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use forebay_admission::Limiter;
 use forebay_privileges as privileges;
-use forebay_state::{IvStore, IvStoreError, Lock, Record, Territory};
+use forebay_state::{IvStore, IvStoreError, Lock, PairNote, Record, Territory};
 
 use self::notes::{Notes, Work};
 pub use self::stepper::Stepper;
@@ -536,7 +536,19 @@ impl Shared {
         }
         let waited = state.election.waits();
         let complete = self.complete(&state);
-        let step = state.election.tick(now, complete);
+        let before = state.election.clone();
+        let mut step = state.election.tick(now, complete);
+        if let Some(Step::TakeOver(_)) = step
+            && let Err(error) =
+                self.memory.change_durably(|note| remember(note, &state.election, step, state.lacks))
+        {
+            // Who does not know after a crash that it was active in a term must not have been, and nobody has heard of it yet.
+            (state.election, step) = (before, None);
+            if now.saturating_sub(state.asked) >= SESSION_AGAIN {
+                state.asked = now;
+                tracing::error!(%error, "this gateway does not take over, because its term cannot be recorded: look at the disk of `state`");
+            }
+        }
         state.lacks |= step.is_some() && !complete.of_both && !complete.alone;
         self.take(&mut state, step);
         let waits = state.election.waits();
@@ -653,18 +665,7 @@ impl Shared {
 
     /// A term outlives the process, so that no other gateway is active in one that was.
     fn remember(&self, state: &State, step: Option<Step>) {
-        self.memory.change(|note| {
-            note.term = state.election.term();
-            if matches!(step, Some(Step::StandDown(_))) && !note.unmerged {
-                // The peer had everything, and may have taken over.
-                note.complete = None;
-            }
-            // Until the peer has merged everything.
-            note.unmerged |= step.is_some();
-            if state.election.role() == Role::Active && !state.lacks {
-                note.completed(note.term);
-            }
-        });
+        self.memory.change(|note| remember(note, &state.election, step, state.lacks));
     }
 
     /// Begins a session where there is none. Returns it where everything is to be sent in it.
@@ -762,6 +763,20 @@ impl Shared {
             }
             self.remember(state, None);
         }
+    }
+}
+
+/// What a gateway notes of its role behind a step.
+fn remember(note: &mut PairNote, election: &Election, step: Option<Step>, lacks: bool) {
+    note.term = election.term();
+    if matches!(step, Some(Step::StandDown(_))) && !note.unmerged {
+        // The peer had everything, and may have taken over.
+        note.complete = None;
+    }
+    // Until the peer has merged everything.
+    note.unmerged |= step.is_some();
+    if election.role() == Role::Active && !lacks {
+        note.completed(note.term);
     }
 }
 
