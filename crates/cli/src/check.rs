@@ -8,7 +8,7 @@ use clap::Args;
 use forebay_config::{self as config, Config, ProcessorKind};
 use forebay_crypto::Suite;
 use forebay_diagnostics::Plain;
-use forebay_gateway::service::{kernel_entries, lacks_guard};
+use forebay_gateway::service::{kernel_entries, lacks_guard, lacks_offloads};
 use forebay_guard::Plan;
 use forebay_sas::Finding;
 use miette::{Context, Diagnostic, IntoDiagnostic, Severity};
@@ -43,6 +43,8 @@ struct Document {
     /// Errors beyond those that are named.
     left_out: usize,
     warnings: Vec<Entry>,
+    /// What the gateway will change on this machine, and what it cannot.
+    advice: Vec<Entry>,
     /// Every setting but SAs and policies, with its default where the file has none; empty with errors.
     settings: Vec<Value>,
 }
@@ -86,7 +88,7 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
                 return Ok(Answer::Yes);
             }
             let mut errors = never_working(&mut config);
-            let (lacking, warnings) = lacking(&file, &config, args.offline);
+            let Lacking { errors: lacking, warnings, advice } = lacking(&file, &config, args.offline);
             errors.extend(lacking);
             let answer = if errors.is_empty() { Answer::Yes } else { Answer::Broken };
             if args.json {
@@ -98,6 +100,7 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
                     errors,
                     left_out: 0,
                     warnings,
+                    advice,
                     settings: settings(&config),
                 })?;
                 return Ok(answer);
@@ -105,7 +108,8 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
             if errors.is_empty() {
                 println!("{file}: {}", summary(&config));
             }
-            for (entries, severity) in [(errors, Severity::Error), (warnings, Severity::Warning)] {
+            let all = [(errors, Severity::Error), (warnings, Severity::Warning), (advice, Severity::Advice)];
+            for (entries, severity) in all {
                 for Entry { file, line, message, help } in entries {
                     let message = line.map_or(message.clone(), |line| format!("{file}:{line}: {message}"));
                     show(miette::diagnostic!(severity = severity, help = help, "{message}"));
@@ -123,6 +127,7 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
                     errors: Entry::all(errors.findings()),
                     left_out: errors.left_out(),
                     warnings: Entry::all(errors.warnings()),
+                    advice: vec![],
                     settings: vec![],
                 })?;
                 return Ok(Answer::Broken);
@@ -141,24 +146,38 @@ fn never_working(config: &mut Config) -> Vec<Entry> {
     Entry::all(&never)
 }
 
-/// What the file needs and this machine or build lacks: errors, with which the gateway does not run as the file has it, and
-/// warnings. `offline`: the machine is another one.
-fn lacking(file: &str, config: &Config, offline: bool) -> (Vec<Entry>, Vec<Entry>) {
+/// What the file needs and this machine or build lacks.
+struct Lacking {
+    /// With these the gateway does not run as the file has it.
+    errors: Vec<Entry>,
+    warnings: Vec<Entry>,
+    /// Where there is nothing to do.
+    advice: Vec<Entry>,
+}
+
+/// `offline`: the machine is another one.
+fn lacking(file: &str, config: &Config, offline: bool) -> Lacking {
     let mut found: Vec<(Severity, Entry)> = without_sas(file, config).collect();
     if !offline {
         let warnings = guard(file, config).into_iter().chain(library(file, config));
         found.extend(warnings.map(|entry| (Severity::Warning, entry)));
         found.extend(devices(file, config).chain(pair(file, config)).chain(cluster(file, config)));
+        found.extend(offloads(file, config).map(|entry| (Severity::Advice, entry)));
         found.extend(machine::lacks(config, Path::new("/")).into_iter().map(
             |machine::Lack { severity, message, help }| {
                 (severity, Entry { file: file.to_owned(), line: None, message, help: help.to_owned() })
             },
         ));
     }
-    let (errors, warnings): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|(severity, _)| *severity == Severity::Error);
-    let entries = |all: Vec<(Severity, Entry)>| all.into_iter().map(|(_, entry)| entry).collect();
-    (entries(errors), entries(warnings))
+    let mut lacking = Lacking { errors: vec![], warnings: vec![], advice: vec![] };
+    for (severity, entry) in found {
+        match severity {
+            Severity::Error => lacking.errors.push(entry),
+            Severity::Warning => lacking.warnings.push(entry),
+            Severity::Advice => lacking.advice.push(entry),
+        }
+    }
+    lacking
 }
 
 /// An error if the key of a pair cannot be used.
@@ -244,6 +263,38 @@ fn without_sas<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = (S
             proposals(&suites)
         );
         Some((Severity::Error, Entry { file: file.to_owned(), line: None, message, help }))
+    })
+}
+
+/// What is said of offloads of interfaces that are not on, in a line for each thing to do.
+fn offloads(file: &str, config: &Config) -> impl Iterator<Item = Entry> {
+    let lacks = lacks_offloads(config);
+    let (off, others): (Vec<_>, Vec<_>) = lacks.into_iter().partition(|(.., state)| *state == "off");
+    let names = |all: &[(String, &str, &str)]| {
+        let one = |(interface, offload, state): &(String, &str, &str)| {
+            let why = if *state == "off" { String::new() } else { format!(" ({state})") };
+            format!("{offload} of {interface}{why}")
+        };
+        all.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    let off = (!off.is_empty()).then(|| {
+        (
+            format!("the gateway will switch on offloads of interfaces: {}", names(&off)),
+            "set mode = \"keep\" in `[offloads]` if they are to stay off",
+        )
+    });
+    let others = (!others.is_empty()).then(|| {
+        (
+            format!("UDP packets pass one by one where these offloads have no effect: {}", names(&others)),
+            "nothing can be done where the driver or kernel lacks them; `without rx-gro`: ethtool -K INTERFACE gro on",
+        )
+    });
+    let file = file.to_owned();
+    off.into_iter().chain(others).map(move |(message, help)| Entry {
+        file: file.clone(),
+        line: None,
+        message,
+        help: help.to_owned(),
     })
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use forebay_config as config;
 use forebay_gateway::control::{
-    Client, ClusterDoc, ControlError, DropsDoc, EngineDoc, FindingDoc, GuardDoc, LimitsDoc, PairDoc,
-    PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc, StatusDoc, TapsDoc,
+    Client, ClusterDoc, ControlError, DropsDoc, EngineDoc, FindingDoc, GuardDoc, LimitsDoc, OffloadDoc,
+    OffloadsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc, StatusDoc, TapsDoc,
 };
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -255,6 +255,7 @@ fn overview(status: &StatusDoc, width: usize) -> String {
     text += &format!("\n{}\n{}", table(2, &rows, width), drops(&status.drops, width));
     let text = text
         + &guard(&status.guard)
+        + &offloads(&status.offloads)
         + &captures(&status.taps, width)
         + &status.pair.as_ref().map_or_else(String::new, pair)
         + &status.cluster.as_ref().map_or_else(String::new, cluster);
@@ -317,6 +318,19 @@ fn guard(guard: &GuardDoc) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// The offloads of the host's interfaces, in a line each; nothing where the gateway looks after none.
+fn offloads(offloads: &OffloadsDoc) -> String {
+    let mut text = String::new();
+    for OffloadDoc { interface, offload, state, switched } in &offloads.offloads {
+        let by = if *switched { ", switched on by this gateway" } else { "" };
+        text += &format!("\nOffload: {interface} {offload}: {state}{by}");
+    }
+    if offloads.restored > 0 {
+        text += &format!("\nOffloads restored {} times", offloads.restored);
+    }
+    if text.is_empty() { text } else { text + "\n" }
 }
 
 /// What is captured; nothing where captures have never been asked for.
@@ -572,6 +586,13 @@ mod tests {
             restored: 3,
             ..GuardDoc::default()
         };
+        status.offloads.restored = 1_048_576;
+        status.offloads.offloads = vec![OffloadDoc {
+            interface: "an-interface-15".to_owned(),
+            offload: "rx-udp-gro-forwarding".to_owned(),
+            state: "without rx-gro".to_owned(),
+            switched: true,
+        }];
         status
     }
 

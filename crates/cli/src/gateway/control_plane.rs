@@ -137,6 +137,7 @@ fn answer(
             (None, None) => return Response::error("the gateway has not started yet"),
         };
         status.guard = caretaker.document();
+        status.offloads = caretaker.offloads();
         if let Some(others) = &others {
             others(&mut status);
         }

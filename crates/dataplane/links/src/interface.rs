@@ -22,6 +22,14 @@ pub struct Interface {
     netlink: Arc<OwnedFd>,
 }
 
+/// The name of the interface with a number.
+///
+/// # Errors
+/// If there is none.
+pub fn name_of(index: u32) -> io::Result<String> {
+    Ok(rustix::net::netdevice::index_to_name(request::any_socket()?, index)?)
+}
+
 impl Interface {
     /// The interface with this name.
     ///

@@ -45,6 +45,8 @@ pub mod beside;
 pub mod capture;
 #[cfg(target_os = "linux")]
 pub mod datagram;
+#[cfg(target_os = "linux")]
+pub mod features;
 pub mod frame;
 #[cfg(target_os = "linux")]
 pub mod interface;

@@ -73,6 +73,7 @@ pub const LIVE: &[(&str, &str)] = &[
     ("taps", ""),
     ("metrics", ""),
     ("guard", ""),
+    ("offloads", ""),
     ("processor", "alpha"),
     ("processor", "beta"),
     ("keys", "sas"),

@@ -10,6 +10,7 @@ mod guard;
 mod keys;
 mod links;
 mod manual_keys;
+mod offloads;
 mod operation;
 mod per_cpu;
 mod processors;
@@ -36,6 +37,7 @@ pub use keys::{KeySource, Keys, Mark, Xfrm};
 pub use links::{
     Blackhole, Inside, InsideLink, MssClamp, Outside, OutsideLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
 };
+pub use offloads::Offloads;
 pub use operation::{
     Cluster, ClusterAddress, Control, Guard, GuardMode, Level, LockMemory, Log, Metrics, Pair, Privileges,
     ShareBy, SharedAddress, Taps,
@@ -74,6 +76,8 @@ pub struct Config {
     pub limits: Limits,
     /// The rules of the host.
     pub guard: Guard,
+    /// The offloads of its interfaces.
+    pub offloads: Offloads,
     /// The gateway that stands by, or for which this one does.
     pub pair: Option<Pair>,
     /// The gateways that this one shares its SAs with.
@@ -210,6 +214,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let limits = scheduling::limits(top, context);
     let scheduler = scheduling::read(top, processors.as_deref(), limits.as_ref(), context);
     let guard = operation::guard(top, context);
+    let offloads = offloads::read(top, context);
     let pair = operation::pair(top, context);
     let cluster = operation::cluster(top, context);
     let control = operation::control(top, context);
@@ -233,6 +238,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         scheduler: scheduler?,
         limits: limits?,
         guard: guard?,
+        offloads: offloads?,
         pair: pair?,
         cluster: cluster?,
         control: control?,
@@ -268,6 +274,7 @@ impl Config {
             scheduler: self.scheduler.clone(),
             limits: self.limits.clone(),
             guard: self.guard.clone(),
+            offloads: self.offloads.clone(),
             pair: self.pair.clone(),
             cluster: self.cluster.clone(),
             control: self.control.clone(),
@@ -342,6 +349,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
     manual_keys::check(config, text, context);
     routes::check(config, top, context);
     guard::check(config, context);
+    offloads::check(config, report);
 }
 
 /// The place of a key of a section that is there once.

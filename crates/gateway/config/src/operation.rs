@@ -300,7 +300,7 @@ pub(super) fn guard(top: &Table, context: &Context<'_>) -> Option<Guard> {
 }
 
 /// Of an interface.
-struct Name(String);
+pub(super) struct Name(pub String);
 
 impl std::str::FromStr for Name {
     type Err = ();

@@ -2,6 +2,7 @@
 //! reference (`docs/reference/gateway.md`) take every key.
 
 pub(super) mod links;
+mod offloads;
 mod operation;
 pub(super) mod processing;
 
@@ -86,6 +87,7 @@ const AFTER: &[Part] = &[
     processing::CLASS,
     processing::LIMITS,
     operation::GUARD,
+    offloads::OFFLOADS,
     operation::PAIR,
     operation::CLUSTER,
     operation::CONTROL,

@@ -38,6 +38,9 @@ pub struct StatusDoc {
     /// The rules of the host.
     #[serde(default)]
     pub guard: GuardDoc,
+    /// The offloads of the host's interfaces.
+    #[serde(default)]
+    pub offloads: OffloadsDoc,
     /// Of a gateway of a pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<PairDoc>,
@@ -404,6 +407,30 @@ pub struct GuardDoc {
     /// Routes of protected networks that were restored after another program deleted them.
     #[serde(default)]
     pub routes_restored: u64,
+}
+
+/// Offloads of the host's interfaces that the gateway looks after.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OffloadsDoc {
+    /// Times that an offload was switched on again after another program switched it off.
+    pub restored: u64,
+    /// Each offload of each interface.
+    pub offloads: Vec<OffloadDoc>,
+}
+
+/// An offload of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OffloadDoc {
+    /// The interface.
+    pub interface: String,
+    /// The offload as ethtool(8) calls it.
+    pub offload: String,
+    /// `on`; `off` before it is switched on; `fixed` where it is off and the driver fixes it; `lacking` where the kernel does not have it;
+    /// `refused` where the driver does not switch it on; `without rx-gro` where it is on and has no effect, because that is off;
+    /// `no such interface`.
+    pub state: String,
+    /// Whether the gateway has switched it on, and switches it off at a clean shutdown.
+    pub switched: bool,
 }
 
 /// Captures of what passes.

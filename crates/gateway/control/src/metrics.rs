@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use forebay_drops::DropReason;
 
-use super::{ClusterDoc, GuardDoc, LimitsDoc, PairDoc, SaDoc, StatusDoc, TapsDoc};
+use super::{ClusterDoc, GuardDoc, LimitsDoc, OffloadsDoc, PairDoc, SaDoc, StatusDoc, TapsDoc};
 
 /// The content type for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -49,6 +49,7 @@ impl Exporter {
         engines(status, &mut text);
         taps(&status.taps, &mut text);
         guard(&status.guard, &mut text);
+        offloads(&status.offloads, &mut text);
         status.pair.iter().for_each(|one| pair(one, &mut text));
         status.cluster.iter().for_each(|one| cluster(one, &mut text));
         text.end_family();
@@ -472,6 +473,19 @@ fn guard(guard: &GuardDoc, text: &mut Text) {
     for (name, help, count) in families {
         text.family(name, "counter", help);
         text.sample(&[], count);
+    }
+}
+
+fn offloads(offloads: &OffloadsDoc, text: &mut Text) {
+    let name = "forebay_offloads_restored_total";
+    text.family(name, "counter", "Times that an offload of an interface was switched on again.");
+    text.sample(&[], offloads.restored);
+    if !offloads.offloads.is_empty() {
+        text.family("forebay_offload_on", "gauge", "1 while an offload of an interface is on, otherwise 0.");
+    }
+    for one in &offloads.offloads {
+        let labels = [("interface", &*one.interface), ("offload", &*one.offload)];
+        text.sample(&labels, u8::from(one.state == "on"));
     }
 }
 

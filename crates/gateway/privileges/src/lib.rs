@@ -10,8 +10,8 @@
 //! | the follower of the kernel's SAs | `CAP_NET_ADMIN`: netlink and routes |
 //! | what finds neighbours for AF_XDP | `CAP_NET_ADMIN`: netlink |
 //! | what writes the records of a pair, and what talks to etcd | nothing; see below |
-//! | what looks after the host | `CAP_NET_ADMIN`: the guard's rules and routes |
-//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes and the guard, where there are such; of a gateway of a pair, which may start its data plane at any time, all that starting requires |
+//! | what looks after the host | `CAP_NET_ADMIN`: the guard's rules, routes and offloads |
+//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes, the guard and offloads, where there are such; of a gateway of a pair, which may start its data plane at any time, all that starting requires |
 //!
 //! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` too, because other users may own
 //! files and directories.
@@ -164,8 +164,9 @@ pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
         // It opens links whenever its peer is gone.
         return keep(FILES | STARTING);
     }
+    let changes_host = config.guard.mode.makes() || config.offloads_outside() || config.cluster.is_some();
     match config.inside.link {
-        InsideLink::Xdp { .. } if !config.guard.mode.makes() && config.cluster.is_none() => keep(FILES),
+        InsideLink::Xdp { .. } if !changes_host => keep(FILES),
         InsideLink::Tun(_) | InsideLink::Xdp { .. } => keep(FILES | CapabilitySet::NET_ADMIN),
     }
 }

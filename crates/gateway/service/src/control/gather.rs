@@ -16,8 +16,8 @@ use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
 use super::{
-    CostDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc,
-    StatusDoc, TapsDoc,
+    CostDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, OffloadsDoc, PolicyDoc, ProcessorDoc,
+    SCHEMA, SaDoc, StatusDoc, TapsDoc,
 };
 use crate::service::{Port, PortCounts, Worker, WorkerCounts, Workers};
 use forebay_config::Config;
@@ -206,6 +206,7 @@ impl Snapshot {
             engines: all.iter().map(|one| one.engine(uptime)).collect(),
             taps: TapsDoc::default(),
             guard: GuardDoc::default(),
+            offloads: OffloadsDoc::default(),
             pair: None,
             cluster: None,
         }

@@ -1,5 +1,5 @@
-//! What looks after the host from the first moment of a gateway's process to the last, whatever its role: the guard's rules, and
-//! the routes to what is protected with the blackholes behind them.
+//! What looks after the host from the first moment of a gateway's process to the last, whatever its role: the guard's rules,
+//! the routes to what is protected with the blackholes behind them, and offloads of interfaces.
 //!
 //! A data plane comes and goes, alone or as its pair or cluster decides; what keeps packets from passing in the clear must not
 //! go with it. So it belongs to the process, and a thread of its own compares it with what the kernel has, because a start or
@@ -19,10 +19,11 @@ use ipnet::IpNet;
 use super::guard::{self, Guard};
 use super::host::Host;
 use super::mirror::OnPolicies;
+use super::offloads::{Ends, Offloads};
 use super::routes::RouteTable;
 use super::saved::SavedRules;
 use super::start_error::{StartError, link_error};
-use crate::control::GuardDoc;
+use crate::control::{GuardDoc, OffloadsDoc};
 
 /// What a failure of the guard is said of.
 const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
@@ -43,6 +44,7 @@ pub struct Caretaker {
 struct Care {
     guard: Guard,
     routes: RouteTable,
+    offloads: Offloads,
     saving: Mutex<Option<Saving>>,
 }
 
@@ -67,7 +69,9 @@ impl Caretaker {
         let guard = Guard::new(config, host.firewall(), last.entries).map_err(link_error(GUARD))?;
         last.host.iter().for_each(|last| guard.forget(&last.table));
         let saving = to.map(|to| Saving { to, saved: None, looks: 0, has_failed: false });
-        let care = Care { guard, routes: RouteTable::default(), saving: Mutex::new(saving) };
+        let offloads = Offloads::new(host.interfaces());
+        offloads.configure(config);
+        let care = Care { guard, routes: RouteTable::default(), offloads, saving: Mutex::new(saving) };
         let has_threads = host.has_threads();
         let caretaker = Caretaker { care: Arc::new(care), thread: Arc::default(), has_threads };
         let discarded = caretaker.attach(config, host).and_then(|()| {
@@ -85,7 +89,8 @@ impl Caretaker {
     /// Starts the thread, if there is anything to look after and none does.
     fn start(&self, config: &Config) -> io::Result<()> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_work = config.guard.mode.makes() || self.care.routes.is_ours();
+        let has_work =
+            config.guard.mode.makes() || self.care.routes.is_ours() || self.care.offloads.has_work();
         if !self.has_threads || !has_work || thread.is_some() {
             return Ok(());
         }
@@ -115,6 +120,7 @@ impl Caretaker {
     /// As [`Caretaker::open`].
     pub fn configure(&self, config: &Config) -> Result<(), StartError> {
         self.care.guard.configure(config).map_err(link_error(GUARD))?;
+        self.care.offloads.configure(config);
         if !comes_from_kernel(config) {
             self.set(self.care.routes.networks(), discarded(config), false)?;
         }
@@ -185,11 +191,17 @@ impl Caretaker {
         self.care.guard.say_that_they_stay();
     }
 
-    /// The gateway ends as it should: deletes what the file says is not to stay.
+    /// The gateway ends as it should: deletes what the file says is not to stay, and switches offloads back.
     pub fn end(&self) {
+        self.care.offloads.end();
         self.care.routes.end();
         self.care.guard.end();
         self.care.save(true);
+    }
+
+    /// The status of offloads.
+    pub fn offloads(&self) -> OffloadsDoc {
+        self.care.offloads.document()
     }
 
     /// The status of rules and routes.
@@ -223,6 +235,7 @@ impl Care {
     fn look_after(&self) {
         self.guard.look_after();
         self.routes.look_after();
+        self.offloads.look_after(|| self.guard.map_entries(Ends::of));
         self.save(false);
     }
 

@@ -137,6 +137,11 @@ impl Guard {
         let _ = state.make();
     }
 
+    /// What `of` makes of what is protected and what is not.
+    pub fn map_entries<T>(&self, of: impl FnOnce(&[Entry]) -> T) -> T {
+        of(&self.lock().entries)
+    }
+
     /// A number that is another one when something else is guarded.
     pub fn version(&self) -> u64 {
         self.lock().version

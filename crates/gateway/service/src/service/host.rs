@@ -10,6 +10,7 @@ use forebay_links::Link;
 use forebay_links::nftables::{Counted, Nftables, Table};
 
 use super::addresses::OnInterface;
+use super::offloads::Interfaces;
 use super::routes::Routing;
 use super::start_error::{StartError, lacking};
 use forebay_config::{Config, Raw, SharedAddress, Tun, Udp, Xdp};
@@ -162,6 +163,11 @@ pub trait Host: Send + Sync {
 
     /// The packet filter in which the guard keeps its table.
     fn firewall(&self) -> Box<dyn Firewall>;
+
+    /// The interfaces whose offloads the gateway looks after; `None` where they have none.
+    fn interfaces(&self) -> Option<Box<dyn Interfaces>> {
+        None
+    }
 
     /// The file system that holds the gateway's state.
     fn files(&self) -> Arc<dyn Files>;

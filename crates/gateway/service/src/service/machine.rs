@@ -21,6 +21,7 @@ use super::broadcasts::{BROADCAST_HELP, broadcasts};
 use super::family::{is_absent, warn_of_absent, without};
 use super::host::{self, CardSide, Firewall, Host, Queues};
 use super::ike_forward::IkeForward;
+use super::offloads::{self, Interfaces};
 use super::routes::{self, Routing};
 use super::start_error::{StartError, lacking, link_error};
 use super::thread_wait::ThreadWait;
@@ -129,6 +130,10 @@ impl Host for Machine {
 
     fn firewall(&self) -> Box<dyn Firewall> {
         Box::new(host::Kernel::default())
+    }
+
+    fn interfaces(&self) -> Option<Box<dyn Interfaces>> {
+        Some(Box::new(offloads::Kernel::default()))
     }
 
     fn files(&self) -> Arc<dyn Files> {
