@@ -285,8 +285,9 @@ fn offloads(file: &str, config: &Config) -> impl Iterator<Item = Entry> {
     });
     let others = (!others.is_empty()).then(|| {
         (
-            format!("UDP packets pass one by one where these offloads have no effect: {}", names(&others)),
-            "nothing can be done where the driver or kernel lacks them; `without rx-gro`: ethtool -K INTERFACE gro on",
+            format!("UDP packets do not pass in batches where these offloads are left: {}", names(&others)),
+            "nothing can be done where the driver or the kernel lacks them; where `rx-gro` or `tx-generic-segmentation` is off: \
+             ethtool -K INTERFACE gro on gso on",
         )
     });
     let file = file.to_owned();

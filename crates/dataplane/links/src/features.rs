@@ -17,6 +17,8 @@ pub const RX_UDP_GRO_FORWARDING: &str = "rx-udp-gro-forwarding";
 pub const TX_UDP_SEGMENTATION: &str = "tx-udp-segmentation";
 /// Packets are joined as they arrive, without which [`RX_UDP_GRO_FORWARDING`] has no effect (`NETIF_F_GRO`).
 pub const RX_GRO: &str = "rx-gro";
+/// The kernel takes batches apart in front of the driver, where that does not segment (`NETIF_F_GSO`).
+pub const TX_GENERIC_SEGMENTATION: &str = "tx-generic-segmentation";
 
 /// A feature of an interface at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -426,8 +426,8 @@ pub struct OffloadDoc {
     /// The offload as ethtool(8) calls it.
     pub offload: String,
     /// `on`; `off` before it is switched on; `fixed` where it is off and the driver fixes it; `lacking` where the kernel does not have it;
-    /// `refused` where the driver does not switch it on; `without rx-gro` where it is on and has no effect, because that is off;
-    /// `no such interface`.
+    /// `refused` where the driver does not switch it on; `without rx-gro` where that is off, without which it has no effect;
+    /// `without tx-generic-segmentation` where both are off; `no such interface`.
     pub state: String,
     /// Whether the gateway has switched it on, and switches it off at a clean shutdown.
     pub switched: bool,

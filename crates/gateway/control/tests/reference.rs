@@ -7,7 +7,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use forebay_control::{
-    ClusterDoc, EngineDoc, LinkDoc, PairDoc, ProcessorDoc, SaDoc, StatusDoc, TapSideDoc, TapsDoc, metrics,
+    ClusterDoc, EngineDoc, LinkDoc, OffloadDoc, OffloadsDoc, PairDoc, ProcessorDoc, SaDoc, StatusDoc, TapSideDoc,
+    TapsDoc, metrics,
 };
 use serde_json::{Map, Value, json};
 
@@ -36,6 +37,7 @@ fn full() -> StatusDoc {
         links: vec![LinkDoc { drops: counts.clone(), passed_over: counts, ..LinkDoc::default() }],
         engines: vec![EngineDoc::default()],
         taps: TapsDoc { sides: vec![TapSideDoc::default()], ..TapsDoc::default() },
+        offloads: OffloadsDoc { offloads: vec![OffloadDoc::default()], ..OffloadsDoc::default() },
         pair: Some(PairDoc::default()),
         cluster: Some(ClusterDoc::default()),
         ..StatusDoc::default()
@@ -63,7 +65,7 @@ fn families() -> Vec<(String, Family)> {
     families
 }
 
-const GROUPS: [(&str, &str, &str); 10] = [
+const GROUPS: [(&str, &str, &str); 11] = [
     ("forebay_info", "The gateway", "forebay_uptime"),
     ("forebay_sa_", "SAs", ""),
     ("forebay_processor_", "Processors", ""),
@@ -71,6 +73,7 @@ const GROUPS: [(&str, &str, &str); 10] = [
     ("forebay_drops_", "Drops", ""),
     ("forebay_engine_", "Workers", ""),
     ("forebay_guard_", "The guard", ""),
+    ("forebay_offload", "Offloads of interfaces", ""),
     ("forebay_pair_", "A pair of gateways", ""),
     ("forebay_cluster_", "A cluster of gateways", ""),
     ("forebay_tap", "Packet captures", ""),

@@ -189,27 +189,18 @@ impl Offload {
             return;
         }
         match state {
-            State::Fixed | State::Lacking => {
-                tracing::info!(
-                    interface,
-                    offload = name,
-                    state = state.word(),
-                    "an offload is not available: UDP packets pass one by one there"
-                );
-            }
-            State::WithoutGro => {
-                tracing::warn!(
-                    interface,
-                    offload = name,
-                    "rx-gro is off, without which UDP packets arrive one by one: switch it on (ethtool -K INTERFACE gro on)"
-                );
-            }
+            State::On | State::Off | State::Refused => {}
             State::Absent => tracing::warn!(
                 interface,
                 offload = name,
                 "there is no such interface, whose offloads the gateway looks after: see `inside` of [offloads]"
             ),
-            _ => {}
+            _ => tracing::info!(
+                interface,
+                offload = name,
+                state = state.word(),
+                "an offload is left: UDP packets do not pass in batches there"
+            ),
         }
     }
 }
@@ -221,7 +212,9 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use forebay_links::features::{Feature, RX_GRO, RX_UDP_GRO_FORWARDING, TX_UDP_SEGMENTATION};
+    use forebay_links::features::{
+        Feature, RX_GRO, RX_UDP_GRO_FORWARDING, TX_GENERIC_SEGMENTATION, TX_UDP_SEGMENTATION,
+    };
 
     use super::*;
 
@@ -239,6 +232,7 @@ mod tests {
                     fake.set(interface, name, false, true);
                 }
                 fake.set(interface, RX_GRO, true, true);
+                fake.set(interface, TX_GENERIC_SEGMENTATION, true, true);
             }
             fake.set("fb0", TX_UDP_SEGMENTATION, true, true);
             fake
@@ -252,9 +246,9 @@ mod tests {
         /// What is on of what can be switched on.
         fn on(&self) -> Vec<String> {
             let all = self.0.lock().unwrap();
-            let on = all
-                .iter()
-                .filter(|((interface, name), one)| one.is_on && interface != "fb0" && name != RX_GRO);
+            let on = all.iter().filter(|((interface, name), one)| {
+                one.is_on && interface != "fb0" && ![RX_GRO, TX_GENERIC_SEGMENTATION].contains(&&**name)
+            });
             on.map(|((interface, name), _)| format!("{interface} {name}")).collect()
         }
     }
@@ -359,8 +353,15 @@ mod tests {
         }
         let said: Vec<_> =
             offloads.document().offloads.into_iter().map(|one| (one.state, one.switched)).collect();
-        let expected = [("without rx-gro", true), ("fixed", false), ("lacking", false)];
+        let expected = [("without rx-gro", false), ("fixed", false), ("lacking", false)];
         assert_eq!(said, expected.map(|(state, switched)| (state.to_owned(), switched)));
+        assert!(fake.on().is_empty());
+        // Whoever switches generic segmentation off wants no batches there.
+        fake.set("lan", RX_GRO, true, true);
+        fake.set("lan", TX_UDP_SEGMENTATION, false, true);
+        fake.set("lan", TX_GENERIC_SEGMENTATION, false, true);
+        look(&offloads, &config);
+        assert_eq!(fake.on(), ["lan rx-udp-gro-forwarding"]);
         offloads.end();
         assert!(fake.on().is_empty());
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use forebay_links::features::{Feature, Features, RX_GRO, RX_UDP_GRO_FORWARDING};
+use forebay_links::features::{Feature, Features, RX_GRO, RX_UDP_GRO_FORWARDING, TX_GENERIC_SEGMENTATION};
 use forebay_links::interface::{RouteLookup, name_of};
 
 /// Interfaces of a host with their offloads.
@@ -71,8 +71,10 @@ pub(super) enum State {
     Off,
     /// It is off, and the driver fixes it.
     Fixed,
-    /// It is on and has no effect, because `rx-gro` is off.
+    /// It would have no effect, because `rx-gro` is off.
     WithoutGro,
+    /// It is off, and `tx-generic-segmentation` as well: the interface is to be given no batches.
+    WithoutGso,
     /// This kernel does not have it.
     Lacking,
     /// The driver did not switch it on when it was asked to.
@@ -89,6 +91,7 @@ impl State {
             State::Off => "off",
             State::Fixed => "fixed",
             State::WithoutGro => "without rx-gro",
+            State::WithoutGso => "without tx-generic-segmentation",
             State::Lacking => "lacking",
             State::Refused => "refused",
             State::Absent => "no such interface",
@@ -104,15 +107,19 @@ impl State {
         interface: &str,
         name: &'static str,
     ) -> io::Result<State> {
-        let [offload, gro] = interfaces.read(interface, [name, RX_GRO])?;
+        let (needs, without) = match name {
+            RX_UDP_GRO_FORWARDING => (RX_GRO, State::WithoutGro),
+            _ => (TX_GENERIC_SEGMENTATION, State::WithoutGso),
+        };
+        let [offload, needed] = interfaces.read(interface, [name, needs])?;
+        let is_missing = !is_on(needed);
         Ok(match offload {
             None => State::Lacking,
-            Some(Feature { is_on: true, .. }) if name == RX_UDP_GRO_FORWARDING && !is_on(gro) => {
-                State::WithoutGro
-            }
+            Some(Feature { is_on: true, .. }) if is_missing && without == State::WithoutGro => without,
             Some(Feature { is_on: true, .. }) => State::On,
-            Some(Feature { is_changeable: true, .. }) => State::Off,
-            Some(_) => State::Fixed,
+            Some(Feature { is_changeable: false, .. }) => State::Fixed,
+            Some(_) if is_missing => without,
+            Some(_) => State::Off,
         })
     }
 }
