@@ -14,7 +14,7 @@ forebay=$(realpath "$1") extent=$2
 shift 2
 # The longest first.
 [ $# -gt 0 ] || set -- keys guard two_sites tunnel_new icmp families restart roll_over replay pair cluster privileges links \
-    hostile queues per_cpu per_cpu_acquire taps beside_ike xdp many_sas soak
+    hostile offloads queues per_cpu per_cpu_acquire taps beside_ike xdp many_sas soak
 if [ $# -gt 1 ]; then
     logs=$(mktemp -d)
     trap 'rm -rf "$logs"' EXIT
