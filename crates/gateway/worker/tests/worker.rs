@@ -298,6 +298,33 @@ fn a_link_that_is_down_loses_packets_and_nothing_else() {
     assert_eq!(near.udp.take().len(), 1);
 }
 
+/// Bytes that were not sent are none of those that were, in whatever way the link refuses them.
+#[test]
+fn bytes_out_are_those_of_the_packets_that_a_link_took() {
+    let (mut near, _) = both_ways();
+    let counted = |near: &Gateway| {
+        let counts = near.worker.ports().nth(1).unwrap().counts().clone();
+        (counts.packets_out, counts.bytes_out)
+    };
+    near.udp.set(|state| state.down = true);
+    near.inside.give(plain(2, 100));
+    rounds(&mut near.worker);
+    assert_eq!(counted(&near), (0, 0), "the link is down");
+    near.udp.set(|state| (state.down, state.mtu) = (false, Some(600)));
+    near.inside.give(plain(2, 1_000));
+    near.inside.give(plain(2, 100));
+    rounds(&mut near.worker);
+    let sent: usize = near.udp.take().iter().map(Vec::len).sum();
+    assert!((100..600).contains(&sent), "one of the two: {sent}");
+    assert_eq!(counted(&near), (1, sent as u64), "one is too big");
+    near.udp.set(|state| (state.room, state.mtu) = (Some(1), None));
+    (0..3).for_each(|_| near.inside.give(plain(2, 100)));
+    near.worker.round();
+    near.worker.round();
+    let sent = sent + near.udp.take().iter().map(Vec::len).sum::<usize>();
+    assert_eq!(counted(&near), (2, sent as u64), "two wait");
+}
+
 #[test]
 fn what_was_lost_before_a_link_gave_it_is_told() {
     let (near, _) = both_ways();
