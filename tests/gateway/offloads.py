@@ -139,6 +139,7 @@ def left_alone():
     wait_until(lambda: told()[("other", FORWARDING)] == ("no such interface", False), "the end of an interface")
     assert any("no such interface" in one["message"] for one in check()), check()
     ip("gw-a", "link", "add", "other", "type", "veth", "peer", "name", "others-end")
+    ethtool("other", "gro", "on")
     wait_until(lambda: is_on("other", FORWARDING), "the offloads of an interface that came back")
     edit("a", 'inside = ["other"]', 'mode = "keep"')
     reload("a")
