@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use forebay_control::{
-    ClusterDoc, EngineDoc, LinkDoc, OffloadDoc, OffloadsDoc, PairDoc, ProcessorDoc, SaDoc, StatusDoc, TapSideDoc,
-    TapsDoc, metrics,
+    ClusterDoc, EngineDoc, LinkDoc, OffloadDoc, OffloadsDoc, PairDoc, ProcessorDoc, SaDoc, StatusDoc,
+    TapSideDoc, TapsDoc, metrics,
 };
 use serde_json::{Map, Value, json};
 
