@@ -111,7 +111,7 @@ impl Kept {
             match State::read(&mut **interfaces, interface, name) {
                 Ok(State::Off) if offload.state == State::Refused => {}
                 Ok(State::Off) => {
-                    let was_on = matches!(offload.state, State::On | State::WithoutGro);
+                    let was_on = offload.state == State::On;
                     self.restored +=
                         u64::from(offload.switch_on(&mut **interfaces, interface, name) && was_on);
                 }
@@ -160,7 +160,7 @@ impl Kept {
 impl Offload {
     /// Whether it is on then.
     fn switch_on(&mut self, interfaces: &mut dyn Interfaces, interface: &str, name: &'static str) -> bool {
-        let was_on = matches!(self.state, State::On | State::WithoutGro);
+        let was_on = self.state == State::On;
         let why = match interfaces.switch(interface, name, true) {
             Ok(true) if was_on => {
                 tracing::warn!(
