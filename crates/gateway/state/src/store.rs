@@ -1,7 +1,7 @@
 //! Durable records: no IV and no sequence number is given out twice for one key, not across restarts and
 //! crashes, not between processes, not between SAs; no packet is received twice, and no lifetime begins again.
 //!
-//! A directory has one [journal](journal) with all records, a [note](note) that says whose it is, and a lock.
+//! A directory has one [journal] with all records, a [note] that says whose it is, and a lock.
 //! A reservation raises a record, makes that durable, and only then hands out what lies below
 //! it; what a process does not use of it is lost. A range of IVs starts behind its record *and* behind the
 //! clock in nanoseconds since the Unix epoch, which still holds IVs apart if the directory is lost,
