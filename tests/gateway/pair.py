@@ -739,9 +739,14 @@ def lacking():
     shutil.rmtree(f"{LAB}/state-{other}")
     start(other)
     waits(other)
+    # Together they lack what the other one has used since: it takes an operator's word that this is all there is.
     start(one)
+    time.sleep(4)
+    assert not active(), "a stale and an empty gateway are active"
+    assert "has an empty state directory" in lab.log(one), lab.log(one)[-2000:]
+    state(one, "accept")
     settle()
-    print("pair: gateways with stale and with empty records are active only behind their peer, or by an operator's word")
+    print("pair: gateways with stale and with empty records are active only behind a peer that has all, or by an operator's word")
 
 
 def main():

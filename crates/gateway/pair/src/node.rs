@@ -194,6 +194,8 @@ struct State {
     peer_unmerged: bool,
     peer_blank: bool,
     peer_whole: bool,
+    /// Whether this gateway and its peer together may lack records.
+    lacks_together: bool,
     /// Everything of the peer is here up to this term, and came in this session.
     complete: Option<u64>,
     received_session: Option<(u64, u64)>,
@@ -371,6 +373,7 @@ impl Pair {
                 peer_unmerged: false,
                 peer_blank: false,
                 peer_whole: false,
+                lacks_together: false,
                 complete: None,
                 received_session: None,
                 lacks: false,

@@ -138,9 +138,10 @@ impl Shared {
         (state.received, state.noted_at) = (Some(link), Some(now));
         state.received_session = state.source.session();
         let has_all = self.has_all(&state);
+        let is_new = std::mem::replace(&mut state.lacks_together, !has_all) == has_all;
         if has_all {
             (state.complete, state.lacks) = (state.complete.max(Some(term)), false);
-        } else {
+        } else if is_new {
             tracing::warn!(
                 "one of the two gateways has an empty state directory, and the other one was not the last that was active: the records of neither \
                  are known to be complete; `forebay state accept` on the gateway that was active last resolves it"
