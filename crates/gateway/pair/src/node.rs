@@ -778,7 +778,9 @@ fn remember(note: &mut PairNote, election: &Election, step: Option<Step>, lacks:
     }
     // Until the peer has merged everything.
     note.unmerged |= step.is_some();
-    if election.role() == Role::Active && !lacks {
+    // Who takes over goes on with what it has, if only by an operator's word.
+    let takes_over = matches!(step, Some(Step::TakeOver(_)));
+    if takes_over || election.role() == Role::Active && !lacks {
         note.completed(note.term);
     }
 }

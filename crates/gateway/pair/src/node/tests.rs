@@ -393,6 +393,28 @@ fn a_stale_and_an_empty_gateway_are_not_complete_together() {
     assert_eq!([zero.verdict(), one.verdict()], [Verdict::Active, Verdict::Standby]);
 }
 
+/// The same where the stale one is preferred.
+#[test]
+fn an_operator_decides_between_a_stale_and_an_empty_gateway_whichever_is_preferred() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = |name: &str| directory.path().join(name);
+    let (zero, zeros) = stepped(&state("0"), 0);
+    let (one, ones) = stepped(&state("1"), 1);
+    talk([&zeros, &ones], 3);
+    drop((zero, zeros));
+    pass(&[&ones], 2);
+    assert_eq!(one.verdict(), Verdict::Active);
+    drop((one, ones));
+    let (zero, zeros) = stepped(&state("0"), 0);
+    let (one, ones) = stepped(&state("empty"), 1);
+    talk([&zeros, &ones], 5);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Standby; 2]);
+    IvStore::new(state("0")).accept(0).unwrap();
+    talk([&zeros, &ones], 12);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Active, Verdict::Standby]);
+    assert!(zero.status().in_sync && one.status().in_sync || !zeros.is_unmerged());
+}
+
 /// The active gateway fails before it hears that its records were merged: it counts as the one that went on alone, and may start so.
 #[test]
 fn of_two_only_one_counts_as_the_one_that_went_on_alone() {
