@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use forebay_config::{Control, Metrics};
 use forebay_control::{
-    Answer, Client, ClusterDoc, ControlError, EngineDoc, LimitsDoc, LinkDoc, PairDoc, ProcessorDoc,
-    REQUEST_MAX, Request, Response, SaDoc, Server, StatusDoc, metrics,
+    Answer, Client, ClusterDoc, ControlError, EngineDoc, LimitsDoc, LinkDoc, OffloadDoc, OffloadsDoc,
+    PairDoc, ProcessorDoc, REQUEST_MAX, Request, Response, SaDoc, Server, StatusDoc, metrics,
 };
 
 fn status() -> StatusDoc {
@@ -52,9 +52,16 @@ fn status() -> StatusDoc {
         left: left.clone(),
         ..sa("", packets)
     };
+    let offload = OffloadDoc {
+        interface: "lan0".to_owned(),
+        offload: "rx-udp-gro-forwarding".to_owned(),
+        state: "on".to_owned(),
+        switched: true,
+    };
     StatusDoc {
         schema: 1,
         version: "1.2.3".to_owned(),
+        offloads: OffloadsDoc { restored: 2, offloads: vec![offload] },
         uptime_s: 12.5,
         sas: vec![sa("east", 7), sa("odd \"name\"\\\n", 1), kernel("c0000001", 5), kernel("c0000002", 6)],
         engines: vec![EngineDoc { cpu_s: 1.5, ..EngineDoc::default() }, EngineDoc::default()],
