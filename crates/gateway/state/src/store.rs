@@ -79,6 +79,8 @@ pub struct IvStore {
     journal: Arc<Mutex<Journal>>,
     /// The number of the last write that is in the journal, for the note.
     written: Arc<AtomicU64>,
+    /// Held while the note is changed: the end of a data plane and what a pair or cluster remembers come from different threads.
+    noting: Arc<Mutex<()>>,
 }
 
 impl IvStore {
@@ -90,8 +92,8 @@ impl IvStore {
     /// The same on another file system.
     pub fn on(directory: impl Into<PathBuf>, files: Arc<dyn Files>) -> IvStore {
         let (directory, kept, replica) = (directory.into(), KEPT, Arc::new(Alone));
-        let (journal, written) = Default::default();
-        IvStore { directory, files, kept, territory: None, replica, journal, written }
+        let (journal, written, noting) = Default::default();
+        IvStore { directory, files, kept, territory: None, replica, journal, written, noting }
     }
 
     /// The same directory as that of a gateway of a pair, which uses only IVs and sequence numbers of its `territory`.

@@ -102,7 +102,7 @@ impl Pair {
         }
     }
 
-    /// The peer has acknowledged, or is given up: what is recorded may be used.
+    /// The peer has acknowledged, or this gateway does not wait for it any longer: the recorded numbers may be used.
     pub(super) fn use_recorded(&self, state: &mut State, g: usize, gives_up: bool) {
         let Some(process) = &mut state.gateways[g].process else { return };
         let Some(pending) = process.pending.take() else { return };

@@ -191,7 +191,7 @@ impl Caretaker {
         self.care.guard.say_that_they_stay();
     }
 
-    /// The gateway ends as it should: deletes what the file says is not to stay, and switches offloads back.
+    /// Ends cleanly: deletes the rules and routes that the file does not keep, and switches offloads back.
     pub fn end(&self) {
         self.care.offloads.end();
         self.care.routes.end();

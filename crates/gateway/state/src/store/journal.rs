@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! <checksum> <batch> <seconds since the Unix epoch> <key> <value>
-//! 5f1c0a77 0 0 journal 1
+//! c348db16 0 0 journal 1
 //! 0d6be1a2 7 1764000000 w/9ec756e096a28abd40fde631a986d900 4096 2048
 //! ```
 //!
-//! The first line names the format, and the note the last write that was there when the gateway started or ended, so that an older copy is seen. The last line of a key holds. Each append is synced before the next one begins, so that a crash
+//! The first line names the format. The last line of a key holds. Each append is synced before the next one begins, so that a crash
 //! can damage lines of the last batch only; of that batch nothing was used yet, and lines that are damaged are passed over. A damaged
-//! line of any other batch is an error: to go on without it could repeat a number or let recorded packets in.
+//! line of any other batch is an error: to go on without it could repeat a number or let recorded packets in. So is a journal that
+//! ends before the write that the note names: the last one when the gateway started or ended.
 
 use std::fmt;
 use std::io;
@@ -254,7 +255,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Takes the next line, `None` if it is damaged; what is taken of it.
+    /// Counts the next line, which is `None` if it is damaged, and returns it unless its batch is out of order.
     pub(super) fn take<T>(&mut self, line: Option<T>, batch: impl Fn(&T) -> u64) -> Option<T> {
         self.number += 1;
         let Some(line) = line.filter(|line| batch(line) >= self.batch) else {

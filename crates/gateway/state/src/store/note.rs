@@ -9,6 +9,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use serde::de::DeserializeOwned;
@@ -246,13 +247,12 @@ impl IvStore {
     /// Changes the note, durably. The directory is not locked, because it may be that already by whoever reserves something that the peer
     /// cannot be told of: a note that is there is written by the gateway that has claimed the directory alone.
     pub(super) fn change_note(&self, change: impl FnOnce(&mut Note)) -> Result<(), IvStoreError> {
-        let before = match read(self)? {
-            Some(note) => note,
-            None => {
-                self.establish()?;
-                read(self)?.unwrap_or_default()
-            }
-        };
+        // Before the note is locked: whoever has the journal may wait for the note, and nobody the other way round.
+        if !is_there(self)? {
+            self.establish()?;
+        }
+        let _noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = read(self)?.unwrap_or_default();
         let mut note = before.clone();
         change(&mut note);
         note.written = note.written.max(self.written.load(Ordering::Relaxed));

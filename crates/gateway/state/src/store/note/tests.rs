@@ -149,3 +149,24 @@ fn links_in_the_place_of_files_are_not_followed() {
         before.into_iter().for_each(|text| fs::write(&path, text).unwrap());
     }
 }
+
+/// The end of a data plane writes the note while the pair's thread does: neither undoes what the other one wrote.
+#[test]
+fn what_two_threads_note_at_once_is_noted() {
+    let (_directory, store) = store();
+    store.enter(Role::Pair).unwrap();
+    std::thread::scope(|scope| {
+        let ends = scope.spawn(|| {
+            for top in 1..=100 {
+                store.put_windows(&[window(top)], 0, &|_| true).unwrap();
+                store.end().unwrap();
+            }
+        });
+        for term in 1..=100 {
+            store.remember_pair(&PairNote { term, ..PairNote::new(0) }).unwrap();
+            assert_eq!(store.pair_note().unwrap().map(|note| note.term), Some(term));
+        }
+        ends.join().unwrap();
+    });
+    assert_eq!(store.pair_note().unwrap().map(|note| note.term), Some(100));
+}
