@@ -137,10 +137,12 @@ impl Journal {
     fn begin(&mut self, store: &IvStore, records: Records) -> Result<(), IvStoreError> {
         *self = Journal { records, ..Journal::default() };
         store.written.store(0, Ordering::Relaxed);
+        // Before the journal: after a crash between the two it is missing, and not older than its note.
+        note::expect_none(store)?;
         let path = store.directory.join(FILE);
         let written = self.rewrite(&*store.files, &path).and_then(|()| store.files.identity(&path));
         let file = written.map_err(|error| IvStoreError::Write { path, error })?;
-        note::begin_anew(store)?;
+        note::begin(store)?;
         (self.file, self.is_noted) = (Some(file), true);
         Ok(())
     }

@@ -353,11 +353,11 @@ pub(super) fn begin(store: &IvStore) -> Result<(), IvStoreError> {
     store.write_small(FILE, SCHEMA, &legacy::note(store)?)
 }
 
-/// The same where a journal begins anew, whose writes are counted anew.
-pub(super) fn begin_anew(store: &IvStore) -> Result<(), IvStoreError> {
+/// Has the note of a directory expect no write of the journal, which is about to begin anew.
+pub(super) fn expect_none(store: &IvStore) -> Result<(), IvStoreError> {
     match read(store)? {
-        Some(note) => store.write_small(FILE, SCHEMA, &Note { written: 0, ..note }),
-        None => begin(store),
+        Some(note) if note.written > 0 => store.write_small(FILE, SCHEMA, &Note { written: 0, ..note }),
+        _ => Ok(()),
     }
 }
 

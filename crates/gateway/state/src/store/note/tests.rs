@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::super::tests::restarted;
+use super::super::tests::{OPERATIONS, crashing, restarted};
 use super::super::{LifeNote, SequenceId, Wanted, WindowNote};
 use super::*;
 use forebay_ipsec::Received;
@@ -169,4 +169,24 @@ fn what_two_threads_note_at_once_is_noted() {
         ends.join().unwrap();
     });
     assert_eq!(store.pair_note().unwrap().map(|note| note.term), Some(100));
+}
+
+/// Wherever the first start behind an operator's word stops, the next one says that the journal is missing, or goes on.
+#[test]
+fn a_crash_while_a_lost_journal_begins_anew_is_no_damage() {
+    for operations in 0..OPERATIONS {
+        let (_directory, store) = store();
+        write_all(&store);
+        store.end().unwrap();
+        fs::remove_file(store.directory().join(journal::FILE)).unwrap();
+        store.accept(5).unwrap();
+        let _ = crashing(&store, operations).enter(Role::Alone);
+        let next = restarted(&store);
+        if let Err(error) = next.enter(Role::Alone) {
+            assert!(matches!(error, IvStoreError::Missing { .. }), "behind {operations}: {error}");
+            next.accept(6).unwrap();
+            next.enter(Role::Alone).unwrap();
+        }
+        assert_eq!(restarted(&store).windows().unwrap(), []);
+    }
 }
