@@ -3,16 +3,18 @@
 //!
 //! ```text
 //! <checksum> <batch> <seconds since the Unix epoch> <key> <value>
-//! c348db16 0 0 journal 1
+//! ccaa616b 0 0 journal 1 5f0c2f6b9d0a7e31
 //! 0d6be1a2 7 1764000000 w/9ec756e096a28abd40fde631a986d900 4096 2048
 //! ```
 //!
-//! The first line names the format. The last line of a key holds. Each append is synced before the next one begins, so that a crash
+//! The first line names the format and the journal, by a random number that the note has too: the journal of another directory is an
+//! error. The last line of a key holds. Each append is synced before the next one begins, so that a crash
 //! can damage lines of the last batch only; of that batch nothing was used yet, and lines that are damaged are passed over. A damaged
 //! line of any other batch is an error: to go on without it could repeat a number or let recorded packets in. So is a journal that
 //! ends before the write that the note names: the last one when the gateway started or ended.
 
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -43,6 +45,8 @@ const UNUSED_MAX: usize = 16_384;
 pub(super) struct Journal {
     /// By what it is seen whether another process has changed the file; `None` if it has to be read.
     file: Option<Identity>,
+    /// By what its note knows it; `None` in one that a version before has begun.
+    name: Option<String>,
     pub(super) records: Records,
     /// Lines in the file, outdated ones included.
     lines: usize,
@@ -96,14 +100,7 @@ impl Journal {
         let bytes = store.files.read(&path, MAX_LEN).map_err(read_error)?;
         let parsed =
             Journal::parse(&bytes).map_err(|why| IvStoreError::Corrupt { path: path.clone(), why })?;
-        let noted = note::written(store)?;
-        if parsed.batch < noted {
-            let why = format!(
-                "it ends at write {}, and the note says {noted}: its end was cut off, or it is an older copy",
-                parsed.batch
-            );
-            return Err(IvStoreError::Corrupt { path, why });
-        }
+        note::must_match(store, &path, parsed.batch, parsed.name.as_deref())?;
         store.written.store(parsed.batch, Ordering::Relaxed);
         *self = Journal { file: Some(file), doubtful: self.doubtful, ..parsed };
         Ok(())
@@ -120,7 +117,7 @@ impl Journal {
         }
         if !self.is_noted {
             // A crash may have come between the two.
-            note::begin(store)?;
+            note::begin(store, self.name.as_deref())?;
             self.is_noted = true;
         }
         Ok(())
@@ -135,14 +132,15 @@ impl Journal {
     }
 
     fn begin(&mut self, store: &IvStore, records: Records) -> Result<(), IvStoreError> {
-        *self = Journal { records, ..Journal::default() };
+        let name = format!("{:016x}", RandomState::new().build_hasher().finish());
+        *self = Journal { records, name: Some(name), ..Journal::default() };
         store.written.store(0, Ordering::Relaxed);
         // Before the journal: after a crash between the two it is missing, and not older than its note.
         note::expect_none(store)?;
         let path = store.directory.join(FILE);
         let written = self.rewrite(&*store.files, &path).and_then(|()| store.files.identity(&path));
         let file = written.map_err(|error| IvStoreError::Write { path, error })?;
-        note::begin(store)?;
+        note::begin(store, self.name.as_deref())?;
         (self.file, self.is_noted) = (Some(file), true);
         Ok(())
     }
@@ -198,7 +196,8 @@ impl Journal {
 
     /// Replaces the file by one with the records that hold, as one batch.
     fn rewrite(&mut self, files: &dyn Files, path: &Path) -> io::Result<()> {
-        let mut text = line(self.batch, 0, format_args!("{JOURNAL} {SCHEMA}"));
+        let name = self.name.iter().map(|name| format!(" {name}")).collect::<String>();
+        let mut text = line(self.batch, 0, format_args!("{JOURNAL} {SCHEMA}{name}"));
         self.lines = 1;
         let mut push = |at, record: &dyn fmt::Display| {
             text.push_str(&line(self.batch, at, record));
@@ -220,9 +219,10 @@ impl Journal {
         for text in bytes.split_inclusive(|&byte| byte == b'\n') {
             let entry = parse_line(text);
             if lines.number == 0 {
-                let known = entry.as_ref().is_some_and(|entry| entry.key == JOURNAL && entry.value == SCHEMA);
-                if !known {
-                    return Err("its first line does not name a format that this version knows".to_owned());
+                let first = entry.as_ref().filter(|entry| entry.key == JOURNAL);
+                match first.map(|entry| entry.value.split_once(' ').unwrap_or((entry.value, ""))) {
+                    Some((SCHEMA, name)) => journal.name = Some(name.to_owned()).filter(|name| !name.is_empty()),
+                    _ => return Err("its first line does not name a format that this version knows".to_owned()),
                 }
             }
             let Some(Entry { at, key, value, .. }) = lines.take(entry, |entry| entry.batch) else { continue };

@@ -98,7 +98,7 @@ pub(super) fn note(store: &IvStore) -> Result<Note, IvStoreError> {
         (None, None, Some(_)) => Role::Cluster,
         (None, None, None) => Role::Alone,
     };
-    Ok(Note { role, written: 0, pair, cluster })
+    Ok(Note { role, pair, cluster, ..Note::default() })
 }
 
 /// Files that its manifest names and that are not there.

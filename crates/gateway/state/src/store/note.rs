@@ -105,6 +105,9 @@ pub(super) struct Note {
     /// The number of a write that is in the journal.
     #[serde(default)]
     pub(super) written: u64,
+    /// The name of the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) journal: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) pair: Option<PairNote>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -332,9 +335,28 @@ pub(super) fn is_there(store: &IvStore) -> Result<bool, IvStoreError> {
     Ok(value.is_some_and(|value| value["schema"] != legacy::SCHEMA))
 }
 
-/// The number of the write that the journal has at least.
-pub(super) fn written(store: &IvStore) -> Result<u64, IvStoreError> {
-    Ok(read(store)?.map_or(0, |note| note.written))
+/// Makes sure that a journal is the one that the note knows, and has come as far.
+///
+/// # Errors
+/// If it is another one, or its end was lost.
+pub(super) fn must_match(
+    store: &IvStore,
+    path: &Path,
+    written: u64,
+    name: Option<&str>,
+) -> Result<(), IvStoreError> {
+    let Some(note) = read(store)? else { return Ok(()) };
+    let corrupt = |why| Err(IvStoreError::Corrupt { path: path.to_owned(), why });
+    if note.journal.is_some() && note.journal.as_deref() != name {
+        return corrupt("it is the journal of another directory, by its first line and the note".to_owned());
+    }
+    if written < note.written {
+        return corrupt(format!(
+            "it ends at write {written}, and the note says {}: its end was cut off, or it is an older copy",
+            note.written
+        ));
+    }
+    Ok(())
 }
 
 /// Makes sure that a journal that is not there never was.
@@ -345,18 +367,24 @@ pub(super) fn must_be_new(store: &IvStore, journal: &Path) -> Result<(), IvStore
     if is_there(store)? { Err(IvStoreError::Missing { path: journal.to_owned() }) } else { Ok(()) }
 }
 
-/// Writes the first note of a directory, which has a journal now. It is locked.
-pub(super) fn begin(store: &IvStore) -> Result<(), IvStoreError> {
-    if is_there(store)? {
+/// Writes the first note of a directory, which has a journal of this name now, or names the journal in the note. It is locked.
+pub(super) fn begin(store: &IvStore, name: Option<&str>) -> Result<(), IvStoreError> {
+    let _noting = store.noting.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = read(store)?;
+    if found.as_ref().is_some_and(|note| note.journal.is_some() || name.is_none()) {
         return Ok(());
     }
-    store.write_small(FILE, SCHEMA, &legacy::note(store)?)
+    let note = found.map_or_else(|| legacy::note(store), Ok)?;
+    store.write_small(FILE, SCHEMA, &Note { journal: name.map(str::to_owned), ..note })
 }
 
-/// Has the note of a directory expect no write of the journal, which is about to begin anew.
+/// Has the note of a directory expect no write of the journal and no name, which is about to begin anew.
 pub(super) fn expect_none(store: &IvStore) -> Result<(), IvStoreError> {
+    let _noting = store.noting.lock().unwrap_or_else(PoisonError::into_inner);
     match read(store)? {
-        Some(note) if note.written > 0 => store.write_small(FILE, SCHEMA, &Note { written: 0, ..note }),
+        Some(note) if note.written > 0 || note.journal.is_some() => {
+            store.write_small(FILE, SCHEMA, &Note { written: 0, journal: None, ..note })
+        }
         _ => Ok(()),
     }
 }

@@ -171,6 +171,30 @@ fn what_two_threads_note_at_once_is_noted() {
     assert_eq!(store.pair_note().unwrap().map(|note| note.term), Some(100));
 }
 
+/// A journal with more writes, of another directory, in the place of the own one.
+#[test]
+fn the_journal_of_another_directory_is_an_error() {
+    let ((_one, own), (_two, other)) = (store(), store());
+    write_all(&own);
+    own.end().unwrap();
+    (0..9).for_each(|_| write_all(&other));
+    let paths = [&own, &other].map(|store| store.directory().join(journal::FILE));
+    let text = fs::read(&paths[0]).unwrap();
+    fs::copy(&paths[1], &paths[0]).unwrap();
+    for store in [&own, &restarted(&own)] {
+        for used in uses(store) {
+            let error = used.unwrap_err().to_string();
+            assert!(error.contains("it is the journal of another directory"), "{error}");
+        }
+    }
+    fs::write(&paths[0], &text).unwrap();
+    assert!(uses(&own).into_iter().all(|used| used.is_ok()));
+    // Both files of another directory are a copy of all of it.
+    fs::copy(&paths[1], &paths[0]).unwrap();
+    fs::copy(other.directory().join(FILE), own.directory().join(FILE)).unwrap();
+    assert!(uses(&restarted(&own)).into_iter().all(|used| used.is_ok()));
+}
+
 /// Wherever the first start behind an operator's word stops, the next one says that the journal is missing, or goes on.
 #[test]
 fn a_crash_while_a_lost_journal_begins_anew_is_no_damage() {
