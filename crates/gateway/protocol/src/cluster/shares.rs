@@ -118,9 +118,9 @@ impl Cluster {
         let received = (1 << (limit + 1)) - 1;
         process.planes[sa] = Some(Plane { sent: limit, limit, received });
         let share = share_of(sa, process.file);
-        // One whose claim has changed records nothing, and uses nothing.
+        // One without a claim, or whose claim has changed, records nothing, and uses nothing.
         let is_fenced =
-            process.held[share].is_some_and(|held| held.fence != state.store.claims[share].revision);
+            process.held[share].is_none_or(|held| held.fence != state.store.claims[share].revision);
         let used = [state.numbers, state.accepted][sa];
         if !is_fenced && used & !u16::from(received) != 0 {
             state.broken.get_or_insert(Broken::NotFound);

@@ -221,6 +221,16 @@ impl Pair {
         process.session.is_some() && is_due && is_settled && !process.merge_sent
     }
 
+    /// Whether everything is to be sent once more: to a peer that still says that it lacks records, when everything that was sent is
+    /// long answered. What the answer says counts for the last time only.
+    pub(super) fn sends_again(&self, state: &State, g: usize) -> bool {
+        let [own, other] = [g, 1 - g].map(|one| &state.gateways[one]);
+        let (Some(process), Some(peer)) = (&own.process, &other.process) else { return false };
+        let is_due = process.is_active || !process.is_running;
+        let is_quiet = own.queue.is_empty() && other.queue.is_empty() && !peer.owes_answer;
+        process.session.is_some() && process.merge_sent && process.peer_wants && is_due && is_quiet
+    }
+
     /// Sends everything.
     pub(super) fn send_all(&self, state: &mut State, g: usize) {
         let records = self.everything(state, g);

@@ -13,6 +13,7 @@ pub enum Step {
     Deliver(usize),
     OpenSession(usize),
     SendAll(usize),
+    SendAgain(usize),
     Elect(usize),
     Serve(usize),
     Restart(usize),
@@ -108,6 +109,9 @@ impl Pair {
         if self.sends_all(state, g) {
             steps.push(Step::SendAll(g));
         }
+        if self.sends_again(state, g) {
+            steps.push(Step::SendAgain(g));
+        }
     }
 
     fn possible_roles(&self, state: &State, g: usize, process: &Process, steps: &mut Vec<Step>) {
@@ -164,7 +168,7 @@ impl Pair {
             Step::HearBeat(g) => self.hear_beat(state, g),
             Step::Deliver(g) => self.deliver(state, g),
             Step::OpenSession(g) => self.open_session(state, g),
-            Step::SendAll(g) => self.send_all(state, g),
+            Step::SendAll(g) | Step::SendAgain(g) => self.send_all(state, g),
             Step::Elect(g) => self.elect(state, g),
             Step::Serve(g) => self.serve(state, g),
             Step::Restart(g) => {
@@ -308,6 +312,7 @@ impl Pair {
             Step::UseRecorded(g),
             Step::GiveUpPeer(g),
             Step::SendAll(g),
+            Step::SendAgain(g),
             Step::Restart(g),
             Step::EndPlane(g),
             Step::Elect(g),
