@@ -29,7 +29,7 @@ enum Renaming {
     Rename(PathBuf, PathBuf),
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
@@ -82,6 +82,20 @@ impl Disk {
         (state.killed, state.kill_after) = (false, None);
     }
 
+    /// Everything that is on it, for [`Disk::put_back`].
+    pub fn copy(&self) -> DiskCopy {
+        let state = self.lock();
+        DiskCopy(state.inodes.clone(), state.names.clone())
+    }
+
+    /// Has what a copy has, all of it durable, as one that was restored; or nothing, as a new one.
+    pub fn put_back(&self, copy: DiskCopy) {
+        let DiskCopy(mut inodes, names) = copy;
+        inodes.iter_mut().for_each(|inode| inode.durable = Some(inode.bytes.clone()));
+        let mut state = self.lock();
+        *state = State { inodes, durable_names: names.clone(), names, full: state.full, ..State::default() };
+    }
+
     /// Loses what a power failure loses.
     pub fn lose_power(&self, random: &mut Random) {
         let state = &mut *self.lock();
@@ -108,6 +122,10 @@ impl Disk {
         state.names = names;
     }
 }
+
+/// What was on a disk at some time.
+#[derive(Clone, Debug, Default)]
+pub struct DiskCopy(Vec<Inode>, BTreeMap<PathBuf, usize>);
 
 fn apply(names: &mut BTreeMap<PathBuf, usize>, change: Renaming) {
     match change {

@@ -22,6 +22,7 @@ use miette::Report;
 
 use crate::clock::{HostClock, unix_time};
 use crate::clustering;
+use crate::disk::DiskCopy;
 use crate::host::{Ended, SimHost};
 use crate::interleaving::Interleaving;
 use crate::pairing::{self, Path};
@@ -52,6 +53,8 @@ pub struct Node {
     /// Since when the store answers nothing.
     pub cut_at: Option<Time>,
     unmerged: bool,
+    /// A backup of its disk.
+    backup: Option<DiskCopy>,
     pub host: SimHost,
     /// The process, while there is one, and when its loop steps next.
     pub serving: Option<Serving>,
@@ -119,6 +122,7 @@ impl Node {
             resumed_at: Time::ZERO,
             cut_at: None,
             unmerged,
+            backup: None,
             host,
             serving,
             step_at: Time::ZERO,
@@ -275,6 +279,20 @@ impl Node {
     /// Loses what a power failure loses.
     pub fn lose_power(&mut self, random: &mut Random) {
         self.host.disk().lose_power(random);
+    }
+
+    /// Makes a backup of its disk, unless there is one.
+    pub fn back_up(&mut self) {
+        self.backup.get_or_insert_with(|| self.host.disk().copy());
+    }
+
+    /// The process ends, and the machine has another disk from now on: that of the backup, or an empty one.
+    pub fn replace_disk(&mut self, by_backup: bool) {
+        self.power = true;
+        self.kill();
+        self.power = false;
+        let copy = if by_backup { self.backup.take() } else { None };
+        self.host.disk().put_back(copy.unwrap_or_default());
     }
 
     /// Whether it has used or received numbers that the other machine of its pair may not know, as far as was known when it

@@ -86,6 +86,10 @@ pub enum What {
     Reset,
     /// What becomes of the requests of a machine to the store.
     Store { how: Way },
+    /// A machine of a pair or cluster is replaced by one with an empty state directory. Of a pair, the one that stands by.
+    Replace,
+    /// Such a machine is restored from a backup that was made when this began, or earlier.
+    Restore,
 }
 
 /// What becomes of requests to the store: [`Network`](forebay_cluster::fake::Network) has the same.
@@ -204,8 +208,23 @@ impl Plan {
             }
             plan.faults.push(Event { at_ms, for_ms, about, what });
         }
+        plan.lose_directories();
         plan.faults.sort_by_key(|fault| fault.at_ms);
         plan
+    }
+
+    /// Adds faults of state directories to a quarter of the plans; the others are what they were before there were such faults.
+    fn lose_directories(&mut self) {
+        let mut random = Random::seeded(self.seed ^ hash("directories"));
+        if random.below(4) > 0 {
+            return;
+        }
+        for _ in 0..=random.below(3) {
+            let about = if random.below(2) == 0 { 0 } else { self.site.machines() - 1 };
+            let what = if random.below(2) == 0 { What::Replace } else { What::Restore };
+            let (at_ms, for_ms) = (random.below(self.length_ms), 100 + random.below(5_000));
+            self.faults.push(Event { at_ms, for_ms, about, what });
+        }
     }
 }
 

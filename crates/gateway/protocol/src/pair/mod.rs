@@ -98,6 +98,8 @@ pub struct Pair {
     pub excuses_stalls: bool,
     /// Whether the pair begins with empty directories.
     pub begins_empty: bool,
+    /// Whether everything is sent again to a peer that says that it lacks records.
+    pub sends_again: bool,
     /// Whether each state without further faults is followed until a gateway serves, which takes time.
     pub looks_ahead: bool,
 }
@@ -118,6 +120,7 @@ impl Pair {
             loses_any: false,
             excuses_stalls: true,
             begins_empty: false,
+            sends_again: false,
             looks_ahead: false,
         }
     }

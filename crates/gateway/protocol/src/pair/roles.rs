@@ -228,7 +228,8 @@ impl Pair {
         let (Some(process), Some(peer)) = (&own.process, &other.process) else { return false };
         let is_due = process.is_active || !process.is_running;
         let is_quiet = own.queue.is_empty() && other.queue.is_empty() && !peer.owes_answer;
-        process.session.is_some() && process.merge_sent && process.peer_wants && is_due && is_quiet
+        let wants = self.sends_again && process.peer_wants;
+        process.session.is_some() && process.merge_sent && wants && is_due && is_quiet
     }
 
     /// Sends everything.

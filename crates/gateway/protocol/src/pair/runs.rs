@@ -46,6 +46,7 @@ impl Pair {
                     receives: !sends,
                     faults,
                     loses_any: true,
+                    sends_again: true,
                     begins_empty: faults == NONE,
                     looks_ahead: faults == NONE || faults.crashes == 1 && faults.restores == 0,
                     number_max: if is_long { 7 } else { 5 },

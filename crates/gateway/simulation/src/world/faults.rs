@@ -10,6 +10,7 @@ use crate::network::{Coming, Network, Weather};
 use crate::oracle::Wire;
 use crate::packet;
 use crate::plan::{How, Way, What};
+use crate::site::By;
 
 /// The links of a side.
 fn side(world: &World, gateway: usize, outside: bool) -> Vec<SimLink> {
@@ -100,6 +101,9 @@ impl World {
             What::Suspend => self.suspend(about, true),
             What::Partition { to } => (0..2).for_each(|side| self.path.hold(side, to[side], now)),
             What::Reset => self.path.reset(),
+            What::Replace if self.may_lose_disk(about) => self.nodes[about].replace_disk(false),
+            What::Restore if self.may_lose_disk(about) => self.nodes[about].back_up(),
+            What::Replace | What::Restore => {}
             What::Store { how } => self.set_way(
                 about,
                 match how {
@@ -136,12 +140,33 @@ impl World {
                 }
             }
             What::CpusLost => self.nodes[about].interleaving.lose_cpus(false),
-            What::Stop | What::Kill { .. } => self.start(about),
+            What::Stop | What::Kill { .. } | What::Replace => self.start(about),
+            What::Restore if self.may_lose_disk(about) => {
+                self.nodes[about].replace_disk(true);
+                self.start(about);
+            }
             What::DiskFull => self.nodes[about].host.disk().set_full(false),
             What::Suspend => self.suspend(about, false),
             What::Partition { .. } => (0..2).for_each(|side| self.path.hold(side, false, self.now)),
             What::Store { .. } => self.set_way(about, Fate::Works),
             _ => {}
+        }
+    }
+
+    /// Whether the records of a machine are lost with its disk without harm, as the documentation says: those of a cluster are in the
+    /// store; of a pair the other machine has them, if it serves and has told this one, which stands by, everything.
+    fn may_lose_disk(&mut self, machine: usize) -> bool {
+        if self.nodes[machine].serving.is_none() || self.nodes[machine].suspended {
+            return false;
+        }
+        match self.site.by {
+            By::Store => true,
+            By::Links => {
+                let other = self.site.machines() - 1 - machine;
+                let stands_by = self.nodes[machine].service().is_none();
+                let other = &mut self.nodes[other];
+                stands_by && other.service().is_some() && !other.is_unmerged()
+            }
         }
     }
 
