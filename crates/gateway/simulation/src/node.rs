@@ -29,6 +29,8 @@ use crate::pairing::{self, Path};
 use crate::processors;
 use crate::site::Site;
 
+/// The state directory, as the file names it.
+const STATE: &str = "/state";
 /// Poll iterations of one wake-up, beyond which the gateway does not come to rest.
 const ITERATIONS_MAX: u32 = 5_000;
 /// Iterations in a row that rest before others have their turn.
@@ -279,6 +281,21 @@ impl Node {
     /// Loses what a power failure loses.
     pub fn lose_power(&mut self, random: &mut Random) {
         self.host.disk().lose_power(random);
+    }
+
+    /// Whether it was complete at some time, as its note says.
+    pub fn knows_all(&self) -> bool {
+        self.store().pair_note().is_ok_and(|note| note.is_some_and(|note| !note.blank))
+    }
+
+    /// An operator says that it goes on with what it has: `forebay state accept`.
+    pub fn accept(&self) {
+        // Without room an operator would have to say it again.
+        let _ = self.store().accept(0);
+    }
+
+    fn store(&self) -> IvStore {
+        IvStore::on(STATE, Arc::new(self.host.disk().clone()))
     }
 
     /// Makes a backup of its disk, unless there is one.

@@ -213,6 +213,11 @@ impl Plan {
         plan
     }
 
+    /// Whether a machine loses its state directory.
+    pub fn loses_directories(&self) -> bool {
+        self.faults.iter().any(|fault| matches!(fault.what, What::Replace | What::Restore))
+    }
+
     /// Adds faults of state directories to a quarter of the plans; the others are what they were before there were such faults.
     fn lose_directories(&mut self) {
         let mut random = Random::seeded(self.seed ^ hash("directories"));

@@ -66,6 +66,8 @@ enum Event {
     Reload(usize),
     Operate(usize, u8),
     Calm,
+    /// An operator looks at a pair of which neither machine serves.
+    Decide,
     Probe(bool),
     Look(usize),
     Learn(usize),
@@ -252,6 +254,7 @@ impl World {
             Event::Reload(gateway) => self.reload(gateway),
             Event::Operate(tunnel, step) => self.operate(tunnel, step),
             Event::Calm => self.calm_down(),
+            Event::Decide => self.decide(),
             Event::Probe(counts) => self.probe(counts),
             Event::Look(machine) => self.look_after(machine),
             Event::Learn(machine) => self.learn(machine),

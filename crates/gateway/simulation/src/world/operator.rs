@@ -6,7 +6,7 @@ use super::process::LOOK;
 use super::{AGAIN, ARRIVES, Event, GRACE, PROBED, PROBES, World};
 use crate::oracle::Rule;
 use crate::plan::What;
-use crate::site::Site;
+use crate::site::{By, Site};
 
 /// Between two steps of a rekey.
 const STEP: Duration = Duration::from_millis(300);
@@ -16,6 +16,9 @@ const REFUSED: Duration = Duration::from_millis(1_500);
 const RARELY: u64 = 8;
 /// Longest time that a machine of a pair may be down, and that the two take to agree behind that.
 const PAIR_LATE: Duration = Duration::from_millis(6_500);
+/// Until an operator looks whether a pair serves, and how long it takes to agree behind an operator's word.
+const DECIDES: Duration = Duration::from_millis(6_500);
+const DECIDED: Duration = Duration::from_millis(12_000);
 /// Until the thread that reserves numbers runs.
 const KEEPS_MAX_US: u64 = 3_000;
 
@@ -164,11 +167,28 @@ impl World {
             self.schedule_in(AGAIN, Event::Start(gateway));
         }
         self.schedule_in(PROBES, Event::Probe(false));
+        if self.plan.loses_directories() && self.site.by == By::Links {
+            self.schedule_in(DECIDES, Event::Decide);
+        }
+    }
+
+    /// A machine whose peer lost its records, and which failed before it had used anything behind that, waits for an operator's word:
+    /// nothing says that the other one had not served. Here it had not.
+    pub(super) fn decide(&mut self) {
+        let machines = self.site.machines_of(self.site.pair.unwrap_or(0));
+        if machines.iter().any(|&machine| self.nodes[machine].service().is_some()) {
+            return;
+        }
+        let known = |machine: &&usize| self.nodes[**machine].knows_all();
+        if let [machine] = machines.iter().filter(known).collect::<Vec<_>>()[..] {
+            self.nodes[*machine].accept();
+        }
     }
 
     /// How much later the last gateway starts where one is a pair: its machines may be down for so long, and then agree.
     fn late(&self) -> Duration {
-        if self.site.pair.is_some() { PAIR_LATE } else { Duration::ZERO }
+        let decided = if self.plan.loses_directories() { DECIDED } else { Duration::ZERO };
+        if self.site.pair.is_some() { PAIR_LATE + decided } else { Duration::ZERO }
     }
 
     /// A packet each way of each tunnel; once traffic has to flow, it has to arrive.
