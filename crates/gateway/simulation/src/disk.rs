@@ -27,6 +27,7 @@ struct Inode {
 enum Renaming {
     Create(PathBuf, usize),
     Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -135,6 +136,7 @@ fn apply(names: &mut BTreeMap<PathBuf, usize>, change: Renaming) {
                 names.insert(to, inode);
             }
         }
+        Renaming::Remove(name) => drop(names.remove(&name)),
     }
 }
 
@@ -201,6 +203,16 @@ impl Files for Disk {
         let mut state = self.lock();
         state.begin()?;
         state.change(Renaming::Rename(from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.lock();
+        state.begin()?;
+        if !state.names.contains_key(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.change(Renaming::Remove(path.to_owned()));
         Ok(())
     }
 

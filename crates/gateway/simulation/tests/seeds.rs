@@ -30,6 +30,11 @@ const KEPT_OF_PAIRS: &[Kept] = &[
         2_000,
         "records that a full disk did not take were not sent again, and both machines waited for each other",
     ),
+    (
+        87,
+        2_000,
+        "a process that was killed before it had synced its last line, and a power failure behind the next start",
+    ),
     (225, 2_000, "finds a data plane that is not told what the other machine did meanwhile"),
 ];
 

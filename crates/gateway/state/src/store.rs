@@ -299,6 +299,13 @@ impl IvStore {
         journal.establish(self)
     }
 
+    /// The same, and everything in the journal is on the disk.
+    fn sync(&self) -> Result<(), IvStoreError> {
+        let mut journal = self.journal();
+        let _lock = self.lock()?;
+        journal.sync(self)
+    }
+
     /// Begins without the files that are missing, which an operator has accepted.
     fn begin_without_missing(&self) -> Result<(), IvStoreError> {
         let mut journal = self.journal();

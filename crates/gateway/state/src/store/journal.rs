@@ -101,8 +101,20 @@ impl Journal {
         let parsed =
             Journal::parse(&bytes).map_err(|why| IvStoreError::Corrupt { path: path.clone(), why })?;
         note::must_match(store, &path, parsed.batch, parsed.name.as_deref())?;
-        store.written.store(parsed.batch, Ordering::Relaxed);
         *self = Journal { file: Some(file), doubtful: self.doubtful, ..parsed };
+        Ok(())
+    }
+
+    /// Makes what was read durable, so that the note may expect it: of a process that was killed, the last lines may not be on the disk.
+    ///
+    /// # Errors
+    /// As [`Journal::establish`].
+    pub(super) fn sync(&mut self, store: &IvStore) -> Result<(), IvStoreError> {
+        self.establish(store)?;
+        let path = store.directory.join(FILE);
+        let synced = store.files.append(&path).and_then(|mut file| file.sync());
+        synced.map_err(|error| IvStoreError::Write { path, error })?;
+        store.written.store(self.batch, Ordering::Relaxed);
         Ok(())
     }
 

@@ -178,7 +178,7 @@ impl IvStore {
             }
         }
         // What is damaged is seen before anything is served.
-        self.establish()?;
+        self.sync()?;
         self.change_note(|note| {
             if leaves {
                 // Its terms and names mean nothing for whoever joins later.

@@ -171,6 +171,27 @@ fn what_two_threads_note_at_once_is_noted() {
     assert_eq!(store.pair_note().unwrap().map(|note| note.term), Some(100));
 }
 
+/// A process is killed before it has synced its last line, the next one reads it, and the power fails.
+#[test]
+fn the_note_expects_no_line_that_may_not_be_on_the_disk() {
+    let (_directory, store) = store();
+    write_all(&store);
+    let path = store.directory().join(journal::FILE);
+    let durable = fs::read(&path).unwrap();
+    store.put_windows(&[window(8)], 0, &|_| true).unwrap();
+    let next = restarted(&store);
+    assert_eq!(next.windows().unwrap(), [window(8)]);
+    next.end().unwrap();
+    fs::write(&path, durable).unwrap();
+    assert_eq!(restarted(&store).windows().unwrap(), [window(7)]);
+    // Behind a start it is on the disk, and if it is lost the journal is damaged.
+    store.put_windows(&[window(9)], 0, &|_| true).unwrap();
+    let text = fs::read(&path).unwrap();
+    restarted(&store).enter(Role::Pair).unwrap();
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    assert!(restarted(&store).windows().is_err());
+}
+
 /// A journal with more writes, of another directory, in the place of the own one.
 #[test]
 fn the_journal_of_another_directory_is_an_error() {
