@@ -37,8 +37,8 @@ impl Window {
 pub struct Mirror {
     store: IvStore,
     known: BTreeMap<SequenceId, Window>,
-    /// The tops of windows when this gateway became active: what the peer had noted by then.
-    base: BTreeMap<SequenceId, u64>,
+    /// The windows when this gateway became active: what the peer had noted by then.
+    base: BTreeMap<SequenceId, Received>,
     /// Windows that are merged when the data plane has stopped: while it runs, the notes are its own.
     owed: Vec<WindowNote>,
     /// What this gateway had received itself of those that were merged when its data plane stopped. The other one gets that,
@@ -154,12 +154,16 @@ impl Mirror {
     pub fn merge_running(&mut self, records: &[Record], plausible: Plausible) -> Result<bool, IvStoreError> {
         for note in records.iter().filter_map(WindowNote::of) {
             // The data plane may have come far since.
-            let known = self.base.get(&note.id).copied().unwrap_or(0);
+            let known = self.base.get(&note.id).map_or(0, |known| known.top);
             plausible.number("received number", note.id, known, note.received.top)?;
         }
         let mut raised = self.store.take_over(records, plausible)?;
         for note in records.iter().filter_map(WindowNote::of) {
-            if note.received.top > self.base.get(&note.id).copied().unwrap_or(0) {
+            let is_news = match self.base.get(&note.id) {
+                Some(known) => adds(&note.received, known),
+                None => note.received.top > 0,
+            };
+            if is_news {
                 self.owed.push(note);
                 raised = true;
             }
@@ -190,7 +194,7 @@ impl Mirror {
         }
         let merged = merged.into_iter().map(|(id, received)| WindowNote { id, received });
         self.put(&merged.collect::<Vec<_>>())?;
-        self.base = self.store.windows()?.into_iter().map(|note| (note.id, note.received.top)).collect();
+        self.base = self.store.windows()?.into_iter().map(|note| (note.id, note.received)).collect();
         Ok(())
     }
 
@@ -236,6 +240,12 @@ fn union(one: &Received, other: &Received) -> Received {
     }
     missing.sort_unstable();
     Received { top: high.top, certain: one.certain.max(other.certain), missing }
+}
+
+/// Whether a window has numbers that another one lacks: behind its top, or in its gaps.
+fn adds(window: &Received, known: &Received) -> bool {
+    let both = union(window, known);
+    both.top > known.top || both.missing != known.missing
 }
 
 #[cfg(test)]

@@ -91,6 +91,14 @@ fn a_data_plane_that_runs_is_started_again_only_for_what_it_does_not_know() {
     assert!(mirror.merge_running(&[window(70, 60)], at_once()).unwrap());
     mirror.settle(false).unwrap();
     assert_eq!(on_disk(&directory), Received { top: 70, certain: 60, missing: vec![] });
+    // What the peer received in a gap, which it noted without a higher number.
+    let gaps = |missing| Record::Window { id: id('1'), top: 75, certain: 75, missing };
+    mirror.note(&[gaps(vec![(71, 72)])], Holds::Both, Duration::ZERO, at_once()).unwrap();
+    mirror.settle(false).unwrap();
+    assert!(!mirror.merge_running(&[gaps(vec![(71, 72)])], at_once()).unwrap());
+    assert!(mirror.merge_running(&[gaps(vec![(72, 72)])], at_once()).unwrap());
+    mirror.settle(false).unwrap();
+    assert_eq!(on_disk(&directory).missing, [(72, 72)]);
     let numbers = |last| Record::Numbers { id: id('2'), last };
     assert!(mirror.merge_running(&[numbers(9)], at_once()).unwrap());
     assert!(!mirror.merge_running(&[numbers(9), numbers(8)], at_once()).unwrap());

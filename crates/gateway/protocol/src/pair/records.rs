@@ -194,7 +194,7 @@ impl Pair {
             process.own = stands_by.then_some(gateway.disk.window);
             gateway.disk.window = union(gateway.disk.window, owed);
         }
-        process.base = gateway.disk.window.top();
+        process.base = gateway.disk.window;
         if std::mem::take(&mut process.owes_answer) {
             state.say(g, Message::Merged);
         }
@@ -292,7 +292,12 @@ impl Pair {
         let gateway = &mut state.gateways[g];
         let mut raised = gateway.raise(records, self.is(Planted::MergeLowers));
         let Some(process) = &mut gateway.process else { return false };
-        if let Some(window) = records.window.filter(|window| window.top() > process.base) {
+        let base = process.base;
+        let adds = |window: &Window| match self.is(Planted::GapsNotMerged) {
+            true => window.top() > base.top(),
+            false => window.mask & !base.mask != 0,
+        };
+        if let Some(window) = records.window.filter(adds) {
             process.owed = Some(process.owed.map_or(window, |owed| union(owed, window)));
             raised = true;
         }

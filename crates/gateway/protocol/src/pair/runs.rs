@@ -33,6 +33,7 @@ impl Pair {
             ("two crashes", Faults { crashes: 2, ..NONE }),
             ("cut and crash", Faults { crashes: 1, cuts: 1, ..NONE }),
             ("break and two crashes", Faults { breaks: 1, crashes: 2, ..NONE }),
+            ("stop and cut", Faults { stops: 1, cuts: 1, ..NONE }),
             ("stop and crash", Faults { crashes: 1, stops: 1, ..NONE }),
             ("no acknowledgement and crash", Faults { crashes: 1, stalls: 1, ..NONE }),
             ("two crashes, directory emptied", Faults { crashes: 2, losses: 1, ..NONE }),
@@ -77,6 +78,7 @@ impl Pair {
             Planted::StaleServes => (false, Faults { crashes: 2, ..NONE }),
             Planted::PeerStillAlone => (false, Faults { crashes: 2, breaks: 1, ..NONE }),
             Planted::MergedBelowPlane | Planted::StandDownSendsNothing => (false, Faults { cuts: 1, ..NONE }),
+            Planted::GapsNotMerged => (false, Faults { stops: 1, cuts: 1, ..NONE }),
             Planted::GapsKept => (false, Faults { crashes: 1, stops: 1, ..NONE }),
             Planted::HeardTermIsComplete => (false, Faults { crashes: 3, breaks: 1, ..NONE }),
         };

@@ -133,7 +133,7 @@ pub struct Process {
     /// What it received itself, when it stopped its data plane with something owed.
     pub own: Option<Window>,
     /// The top of the window when it became active.
-    pub base: u8,
+    pub base: Window,
     pub is_running: bool,
     pub restarts: bool,
     pub pending: Option<Pending>,
