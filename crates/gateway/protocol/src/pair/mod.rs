@@ -42,8 +42,6 @@ pub enum Planted {
     MergeLowers,
     /// Records are merged below a data plane that goes on without them.
     MergedBelowPlane,
-    /// What the peer received in gaps of a window is not merged into a data plane that runs.
-    GapsNotMerged,
     /// A data plane fills gaps of a window whose record has them still.
     GapsKept,
     /// An active gateway that hears of a higher term counts as complete in it.
@@ -56,7 +54,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 19] = [
+    pub const ALL: [Planted; 18] = [
         Planted::UsedBeforeRecorded,
         Planted::StartsBeforeMark,
         Planted::SameTerritory,
@@ -71,7 +69,6 @@ impl Planted {
         Planted::PeerStillAlone,
         Planted::MergeLowers,
         Planted::MergedBelowPlane,
-        Planted::GapsNotMerged,
         Planted::GapsKept,
         Planted::HeardTermIsComplete,
         Planted::StandDownSendsNothing,

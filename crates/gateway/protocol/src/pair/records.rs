@@ -293,11 +293,7 @@ impl Pair {
         let mut raised = gateway.raise(records, self.is(Planted::MergeLowers));
         let Some(process) = &mut gateway.process else { return false };
         let base = process.base;
-        let adds = |window: &Window| match self.is(Planted::GapsNotMerged) {
-            true => window.top() > base.top(),
-            false => window.mask & !base.mask != 0,
-        };
-        if let Some(window) = records.window.filter(adds) {
+        if let Some(window) = records.window.filter(|window| window.mask & !base.mask != 0) {
             process.owed = Some(process.owed.map_or(window, |owed| union(owed, window)));
             raised = true;
         }

@@ -60,7 +60,8 @@ impl Pair {
                     state.gateways[g].disk.note.unmerged = false;
                 }
             }
-            Message::Resign { term, accepted } => {
+            Message::Resign { term, unmerged, accepted } => {
+                process.is_peer_unmerged = unmerged && !self.is(Planted::UnmergedIgnored);
                 let heard = Heard { is_active: false, term, has_resigned: true };
                 self.hear(state, g, heard, accepted);
             }

@@ -78,7 +78,6 @@ impl Pair {
             Planted::StaleServes => (false, Faults { crashes: 2, ..NONE }),
             Planted::PeerStillAlone => (false, Faults { crashes: 2, breaks: 1, ..NONE }),
             Planted::MergedBelowPlane | Planted::StandDownSendsNothing => (false, Faults { cuts: 1, ..NONE }),
-            Planted::GapsNotMerged => (false, Faults { stops: 1, cuts: 1, ..NONE }),
             Planted::GapsKept => (false, Faults { crashes: 1, stops: 1, ..NONE }),
             Planted::HeardTermIsComplete => (false, Faults { crashes: 3, breaks: 1, ..NONE }),
         };

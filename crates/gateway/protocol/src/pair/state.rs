@@ -157,7 +157,7 @@ pub enum Message {
     Noted { session: u8, at: u8 },
     Merge { records: Records, is_active: bool, term: u8, is_blank: bool, is_whole: bool },
     Merged,
-    Resign { term: u8, accepted: u8 },
+    Resign { term: u8, unmerged: bool, accepted: u8 },
 }
 
 /// How often each fault may still happen.

@@ -205,7 +205,8 @@ impl Pair {
                 self.stopped(state, g);
                 let term = state.gateways[g].process.as_ref().map_or(0, |process| process.term);
                 let accepted = state.observer.accepted[g];
-                state.say(g, Message::Resign { term, accepted });
+                let unmerged = state.gateways[g].disk.note.unmerged;
+                state.say(g, Message::Resign { term, unmerged, accepted });
                 self.end(state, g);
             }
             Step::Cut => {

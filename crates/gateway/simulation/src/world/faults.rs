@@ -154,7 +154,7 @@ impl World {
     }
 
     /// Whether the records of a machine are lost with its disk without harm, as the documentation says: those of a cluster are in the
-    /// store; of a pair the other machine has them, if it serves and has told this one, which stands by, everything.
+    /// store; of a pair the other machine has them, if it serves and each has told the other one everything.
     fn may_lose_disk(&mut self, machine: usize) -> bool {
         if self.nodes[machine].serving.is_none() || self.nodes[machine].suspended {
             return false;
@@ -163,9 +163,10 @@ impl World {
             By::Store => true,
             By::Links => {
                 let other = self.site.machines() - 1 - machine;
-                let stands_by = self.nodes[machine].service().is_none();
+                let node = &mut self.nodes[machine];
+                let has_none = node.service().is_none() && !node.is_unmerged();
                 let other = &mut self.nodes[other];
-                stands_by && other.service().is_some() && !other.is_unmerged()
+                has_none && other.service().is_some() && !other.is_unmerged()
             }
         }
     }
