@@ -247,7 +247,8 @@ mod tests {
                 preferred: false,
                 unmerged: true,
                 wants: false,
-                session: None,
+                session: (9, 0),
+                open: false,
                 blank: false,
                 whole: false,
             };

@@ -10,7 +10,7 @@ pub const LEN_MAX: usize = 65_535 - 16;
 /// Most records in a message; with replay windows that have gaps fewer fit.
 pub const RECORDS_MAX: usize = 256;
 /// Version of what is said.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Who speaks, as the first message of each side.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -108,8 +108,10 @@ pub enum Message {
         unmerged: bool,
         /// Whether it does not have everything of the receiver.
         wants: bool,
-        /// The session in which its records come, if there is one: the random name of its process, and a number.
-        session: Option<(u64, u64)>,
+        /// The newest session in which its records come: the random name of its process, and a number, zero before the first.
+        session: (u64, u64),
+        /// Whether that session has not ended.
+        open: bool,
         /// Whether its records were never complete: those of a new or an empty directory.
         blank: bool,
         /// Whether its records are complete whatever the receiver has: it is active without lacking any, or went on alone last.
@@ -206,7 +208,8 @@ mod tests {
                 preferred: false,
                 unmerged: true,
                 wants: true,
-                session: Some((5, 6)),
+                session: (5, 6),
+                open: true,
                 blank: false,
                 whole: false,
             },

@@ -497,7 +497,8 @@ impl Pair {
         let in_sync = match role {
             Role::Active => state.session.is_some() && state.merged,
             Role::Standby => {
-                !state.peer_unmerged && state.received.is_some_and(|link| state.links.contains_key(&link))
+                let is_heard = state.received.is_some_and(|link| state.links.contains_key(&link));
+                is_heard && self.shared.complete(&state).of_both
             }
         };
         PairStatus {
@@ -604,7 +605,8 @@ impl Shared {
             },
             blank: note.blank,
             whole: self.is_whole(state),
-            session: state.session.map(|_| (self.process, state.sessions)),
+            session: (self.process, state.sessions),
+            open: state.session.is_some(),
         }
     }
 

@@ -43,6 +43,12 @@ impl Source {
         self.newest.map(|(process, number, _)| (process, number))
     }
 
+    /// Whether a heartbeat that names this session was sent before the newest one began: another connection was faster.
+    pub fn is_behind(&self, (process, number): (u64, u64)) -> bool {
+        let is_older = |(known, newest, _): (u64, u64, u64)| known == process && number < newest;
+        self.newest.is_some_and(is_older) || self.ended.contains(&process)
+    }
+
     /// Whether records of this connection are to be taken.
     pub fn is(&self, link: u64) -> bool {
         self.newest.is_some_and(|(.., newest)| newest == link) || planted(Fault::LateRecordsTaken)
@@ -56,8 +62,9 @@ mod tests {
     #[test]
     fn records_come_by_the_newest_session_however_late_older_ones_are_heard_of() {
         let mut source = Source::default();
-        assert!(!source.is(0));
+        assert!(!source.is(0) && !source.is_behind((7, 0)));
         source.begin(7, 1, 10);
+        assert!(source.is_behind((7, 0)) && !source.is_behind((7, 1)) && !source.is_behind((8, 0)));
         assert!(source.is(10));
         source.begin(7, 3, 12);
         source.begin(7, 2, 11);

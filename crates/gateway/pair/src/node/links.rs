@@ -145,11 +145,13 @@ impl Shared {
         state.links.get_mut(&link)?.heard = (self.clock)();
         let is_session = state.session.is_some_and(|(_, at)| at == link);
         match message {
-            Message::Beat { active, term, preferred, unmerged, wants, session, blank, whole } => {
+            // Its records have come since by a connection that was faster.
+            Message::Beat { session, .. } if state.source.is_behind(session) => {}
+            Message::Beat { active, term, preferred, unmerged, wants, session, open, blank, whole } => {
                 let role = if active { Role::Active } else { Role::Standby };
                 state.peer_wants = wants;
                 (state.peer_unmerged, state.peer_blank, state.peer_whole) = (unmerged, blank, whole);
-                if unmerged && (session.is_none() || session != state.received_session) {
+                if unmerged && (!open || Some(session) != state.received_session) {
                     // It has used something that it could not send, or sends it in another session.
                     state.complete = None;
                 }

@@ -167,7 +167,8 @@ fn beat(active: bool, term: u64) -> Message {
         preferred: false,
         unmerged: false,
         wants: false,
-        session: None,
+        session: (9, 0),
+        open: false,
         blank: false,
         whole: false,
     }
@@ -353,6 +354,41 @@ fn a_gateway_with_an_older_directory_does_not_put_its_peer_back() {
         assert_eq!(store.windows().unwrap(), [window(4_000)]);
     }
     assert_eq!(one.verdict(), Verdict::Standby);
+}
+
+/// Two connections come at once, and the records of the peer by the one that is faster: what the other one brings is older.
+#[test]
+fn a_heartbeat_that_is_older_than_the_records_does_not_make_them_incomplete() {
+    let directory = tempfile::tempdir().unwrap();
+    let (pair, stepper) = stepped(&directory.path().join("state"), 1);
+    let [fast, slow] = [(); 2].map(|()| stepper.connect(Arc::new(Nobody)));
+    let said = |unmerged, session, open| match beat(true, 3) {
+        Message::Beat { active, term, preferred, .. } => Message::Beat {
+            active,
+            term,
+            preferred,
+            unmerged,
+            wants: false,
+            session: (9, session),
+            open,
+            blank: false,
+            whole: true,
+        },
+        other => other,
+    };
+    let merge = Message::Merge { records: vec![], active: true, term: 3, number: 1, last: true };
+    stepper.hear(fast, said(true, 0, false));
+    stepper.hear(fast, Message::Session { process: 9, number: 1 });
+    stepper.hear(fast, merge);
+    stepper.hear(fast, said(false, 1, true));
+    assert!(pair.status().in_sync);
+    stepper.hear(slow, said(true, 0, false));
+    assert!(pair.status().in_sync, "it was said before the session began");
+    // One that is not older: the session has ended, and the peer goes on alone.
+    stepper.hear(slow, said(true, 1, false));
+    assert!(!pair.status().in_sync);
+    stepper.hear(slow, said(false, 1, true));
+    assert!(!pair.status().in_sync, "what it did alone is not here");
 }
 
 /// Terms never wrap, and one that cannot be is refused and counted.
