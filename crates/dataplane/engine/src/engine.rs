@@ -35,6 +35,7 @@ use crate::in_flight::InFlight;
 use crate::key_sessions::KeySessions;
 use crate::moving::Moving;
 use crate::outputs::Outputs;
+use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
@@ -143,6 +144,7 @@ pub(crate) struct Core {
     /// Until when nothing is due by time, as far as is known.
     pub rests_until: Time,
     pub moving: Moving,
+    pub pace: Pace,
     pub drops: DropCounts,
     pub stats: EngineStats,
     /// Whether it counts what was dropped at the edges, which are everyone's.
@@ -212,7 +214,9 @@ impl Engine {
         settings: Settings,
         clock: Clock,
     ) -> Result<Engine, EngineError> {
-        let core = Core::new(cpu, processors, settings.scheduling, settings.limits, clock)?;
+        let pace = self.core.pace.beside();
+        let core =
+            Core { pace, ..Core::new(cpu, processors, settings.scheduling, settings.limits, clock)? };
         self.shared.pass().cores += 1;
         Ok(Engine { shared: self.shared.clone(), core })
     }
@@ -266,6 +270,13 @@ impl Engine {
     #[inline]
     pub fn room(&self) -> usize {
         self.core.room()
+    }
+
+    /// How many of `most` packets this core may take now: fewer than all if another one is faster and would have come to them and been
+    /// done sooner, none if that one is free. Where cores are alike, or there is one, all.
+    #[inline]
+    pub fn take_limit(&self, most: usize) -> usize {
+        if self.core.pace.is_alone() { most } else { self.core.pace.limit(self.core.clock.now(), most) }
     }
 
     /// Packets admitted and not yet released: those that are on their way here, and those of all cores whose turn to
@@ -481,6 +492,7 @@ impl Core {
             parked: 0,
             is_held_up: false,
             moving: Moving::default(),
+            pace: Pace::first(),
             drops: DropCounts::default(),
             stats: EngineStats::default(),
             rules,

@@ -50,10 +50,17 @@ impl Core {
     /// Does the jobs of a burst, and learns what they cost.
     #[inline]
     fn compute_measured(&mut self, burst: &mut Vec<Job>) {
-        let begun = self.now;
+        let (begun, count) = (self.now, burst.len());
+        let has_others = !self.pace.is_alone();
+        if has_others {
+            self.pace.begins(begun, count);
+        }
         self.compute(burst);
         self.now = self.clock.now();
         let took = self.now.since(begun);
+        if has_others {
+            self.pace.ends(self.now, count, took);
+        }
         self.moving.account(took);
         self.pool.core().stats.in_place(burst, took);
         if self.pool.len() > 1

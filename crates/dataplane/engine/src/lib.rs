@@ -23,6 +23,7 @@ mod key_sessions;
 mod moving;
 mod nested;
 mod outputs;
+mod pace;
 mod pending_spi;
 mod place;
 mod poll;

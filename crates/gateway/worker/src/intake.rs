@@ -50,10 +50,12 @@ impl Intake {
     ) -> (usize, bool) {
         let mut all = 0;
         loop {
-            let room = BURST.min(limit - all).min(room(engine));
+            let mut room = BURST.min(limit - all).min(room(engine));
             if room == 0 {
                 return (all, true);
             }
+            // Of its own links it takes something in any case: others come to them only if they have nothing to do.
+            room = engine.take_limit(room).max(1);
             let taken = self.take_burst(&mut port.pass(), engine, direction, mtu, room);
             all += taken;
             self.carry(engine, direction);
@@ -71,7 +73,7 @@ impl Intake {
         direction: Direction,
         mtu: Option<u16>,
     ) -> (usize, bool) {
-        let room = BURST.min(room(engine));
+        let room = engine.take_limit(BURST.min(room(engine)));
         let Some(mut port) = port.try_pass().filter(|_| room > 0) else { return (0, true) };
         let taken = self.take_burst(&mut port, engine, direction, mtu, room);
         drop(port);

@@ -332,7 +332,10 @@ impl Core {
     /// A burst of packets of its own, which are copied before there is anything in order, as a link's queue would be.
     fn saturate(&mut self, hall: &Hall<'_>) -> miette::Result<bool> {
         let packets = hall.setting.packets;
-        let count = self.engine.room().min(BURST);
+        let mut count = self.engine.room().min(BURST);
+        if !hall.is_dealt() {
+            count = self.engine.take_limit(count);
+        }
         if count == 0 {
             std::thread::yield_now();
         }
@@ -369,7 +372,10 @@ impl Core {
     /// The packets that are due.
     fn offer(&mut self, hall: &Hall<'_>) -> miette::Result<bool> {
         let packets = hall.setting.packets;
-        let room = self.engine.room().min(BURST);
+        let mut room = self.engine.room().min(BURST);
+        if !hall.is_dealt() {
+            room = self.engine.take_limit(room);
+        }
         let mut source = hall.source.pass();
         let now = hall.setting.clock.now();
         let may_take = !hall.is_dealt() || source.is_turn_of(hall.core, hall.weights);

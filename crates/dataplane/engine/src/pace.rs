@@ -1,0 +1,186 @@
+//! How many packets a core may take, where the cores that share SAs are unlike: the rule of predicted finishing time, at the moment
+//! of taking.
+//!
+//! Among like cores there is nothing to predict: whoever is free is done first. A core whose library is slower takes only as many
+//! packets as it is done with before a faster core would have come to them and been done. With `n` packets that came together last,
+//! the times of a packet `own` and `other`, and the time `free` until the other core ends its burst, that is
+//!
+//! ```text
+//! taken = (free + n * other) / own
+//! ```
+//!
+//! So bursts of all cores take about the same time, and no core waits long for the tickets of a slower one. Nothing at all is taken
+//! where a faster core is free and has less to do than one packet takes here.
+//!
+//! Each core writes its own numbers, once a burst; the others read them without a lock, and a number that is a moment old makes a
+//! prediction a little worse and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use forebay_time::{Duration, Time};
+
+/// Most cores that are compared; further ones count as like the first.
+const CORES_MAX: usize = 64;
+/// A core is slower than another one if a packet takes it this much longer, in sixteenths: within it they are alike.
+const ALIKE: (u64, u64) = (18, 16);
+/// Weight of the newest burst in the time of a packet: one in so many.
+const SMOOTH: u64 = 8;
+/// A core that takes nothing tries a packet after this time, so that its own time of a packet stays known.
+const TRIED_EVERY: Duration = Duration::from_millis(100);
+/// A core that has done nothing for so long sleeps, and has to be woken first.
+const SLEEPS_AFTER: Duration = Duration::from_micros(50);
+/// How long that takes.
+const WAKES_IN: Duration = Duration::from_micros(20);
+
+/// What the others know of a core.
+#[derive(Debug, Default)]
+struct Core {
+    /// The time that a packet takes, smoothed, in picoseconds; zero before the first.
+    packet: AtomicU64,
+    /// When it will be, or was, done with its burst.
+    free: AtomicU64,
+}
+
+/// The cores that share SAs.
+#[derive(Debug)]
+pub(crate) struct Cores {
+    all: [Core; CORES_MAX],
+    count: AtomicUsize,
+    /// Packets that came together last.
+    burst: AtomicUsize,
+}
+
+/// A core's place among them.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    cores: Arc<Cores>,
+    own: usize,
+    /// When it took something last.
+    taken: Time,
+}
+
+impl Pace {
+    /// The first core.
+    pub fn first() -> Pace {
+        let all = std::array::from_fn(|_| Core::default());
+        let cores = Cores { all, count: AtomicUsize::new(1), burst: AtomicUsize::new(1) };
+        Pace { cores: Arc::new(cores), own: 0, taken: Time::ZERO }
+    }
+
+    /// A further core.
+    pub fn beside(&self) -> Pace {
+        let own = self.cores.count.fetch_add(1, Ordering::Relaxed);
+        Pace { own, ..self.clone() }
+    }
+
+    /// Whether there is no other core.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.cores.count.load(Ordering::Relaxed) == 1
+    }
+
+    /// Begins a burst of so many packets.
+    #[inline]
+    pub fn begins(&mut self, now: Time, packets: usize) {
+        self.taken = now;
+        self.cores.burst.store(packets, Ordering::Relaxed);
+        let Some(own) = self.cores.all.get(self.own) else { return };
+        let takes = own.packet.load(Ordering::Relaxed).saturating_mul(packets as u64);
+        own.free.store(now.0.saturating_add(takes), Ordering::Relaxed);
+    }
+
+    /// The burst is done.
+    #[inline]
+    pub fn ends(&self, now: Time, packets: usize, took: Duration) {
+        let Some(own) = self.cores.all.get(self.own) else { return };
+        let packet = took.0 / packets.max(1) as u64;
+        let known = own.packet.load(Ordering::Relaxed);
+        let smooth = if known == 0 { packet } else { known - known / SMOOTH + packet / SMOOTH };
+        own.packet.store(smooth, Ordering::Relaxed);
+        own.free.store(now.0, Ordering::Relaxed);
+    }
+
+    /// How many of `most` packets this core may take now.
+    pub fn limit(&self, now: Time, most: usize) -> usize {
+        let (burst, count) =
+            (self.cores.burst.load(Ordering::Relaxed) as u64, self.cores.count.load(Ordering::Relaxed));
+        let own = self.cores.all.get(self.own).map_or(0, |own| own.packet.load(Ordering::Relaxed));
+        if own == 0 {
+            return most;
+        }
+        let others = self.cores.all.iter().take(count).enumerate().filter(|(place, _)| *place != self.own);
+        let limit = |(_, other): (usize, &Core)| {
+            let packet = other.packet.load(Ordering::Relaxed);
+            if packet == 0 || own.saturating_mul(ALIKE.1) <= packet.saturating_mul(ALIKE.0) {
+                return most as u64;
+            }
+            let free = other.free.load(Ordering::Relaxed);
+            let waits = match now.0.checked_sub(free) {
+                Some(idle) if idle > SLEEPS_AFTER.0 => WAKES_IN.0,
+                Some(_) => 0,
+                None => free - now.0,
+            };
+            (waits + burst.saturating_mul(packet)) / own
+        };
+        let limit = others.map(limit).min().unwrap_or(most as u64);
+        let is_tried = limit == 0 && now.since(self.taken) >= TRIED_EVERY;
+        most.min(limit.max(u64::from(is_tried)) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BURST: usize = 64;
+
+    /// Two cores of which a packet takes the first 100 ns and the second `slower` times as long, both free.
+    fn cores(slower: u64) -> (Pace, Pace) {
+        let mut first = Pace::first();
+        let mut second = first.beside();
+        for (pace, packet) in [(&mut first, 100), (&mut second, 100 * slower)] {
+            for _ in 0..50 {
+                pace.begins(Time::ZERO, BURST);
+                pace.ends(Time::ZERO, BURST, Duration::from_nanos(packet * BURST as u64));
+            }
+        }
+        (first, second)
+    }
+
+    #[test]
+    fn cores_that_are_alike_take_what_there_is() {
+        let (first, second) = cores(1);
+        let now = Time::ZERO + Duration::from_micros(1);
+        assert_eq!([first.limit(now, BURST), second.limit(now, BURST)], [BURST; 2]);
+        assert!(!first.is_alone() && Pace::first().is_alone());
+    }
+
+    #[test]
+    fn a_slower_core_takes_what_it_is_done_with_as_soon() {
+        let (mut first, second) = cores(4);
+        assert_eq!(first.limit(Time::ZERO, BURST), BURST, "nobody is faster");
+        assert_eq!(second.limit(Time::ZERO, BURST), BURST / 4, "a burst that takes as long as the other's");
+        // The other one has just begun a burst of 6.4 us.
+        first.begins(Time::ZERO, BURST);
+        assert_eq!(second.limit(Time::ZERO, BURST), BURST / 2);
+        let half = Time::ZERO + Duration::from_nanos(3_200);
+        assert_eq!(second.limit(half, BURST), BURST / 4 + BURST / 8);
+    }
+
+    #[test]
+    fn a_slower_core_leaves_a_packet_to_a_faster_one_that_is_free_and_not_to_one_that_sleeps() {
+        let (mut first, mut second) = cores(4);
+        first.begins(Time::ZERO, 1);
+        first.ends(Time::ZERO, 1, Duration::from_nanos(100));
+        assert_eq!(second.limit(Time::ZERO, BURST), 0);
+        let later = Time::ZERO + SLEEPS_AFTER + Duration::from_nanos(1);
+        assert_eq!(second.limit(later, BURST), 50, "20 us of 400 ns each, until the other one is awake");
+        // It tries one now and then.
+        second.taken = Time::ZERO;
+        let later = Time::ZERO + TRIED_EVERY;
+        first.begins(later, 1);
+        first.ends(later, 1, Duration::from_nanos(100));
+        assert_eq!(second.limit(later, BURST), 1);
+    }
+}
