@@ -215,8 +215,7 @@ impl Engine {
         clock: Clock,
     ) -> Result<Engine, EngineError> {
         let pace = self.core.pace.beside();
-        let core =
-            Core { pace, ..Core::new(cpu, processors, settings.scheduling, settings.limits, clock)? };
+        let core = Core { pace, ..Core::new(cpu, processors, settings.scheduling, settings.limits, clock)? };
         self.shared.pass().cores += 1;
         Ok(Engine { shared: self.shared.clone(), core })
     }
@@ -275,7 +274,7 @@ impl Engine {
     /// How many of `most` packets this core may take now: fewer than all if another one is faster and would have come to them and been
     /// done sooner, none if that one is free. Where cores are alike, or there is one, all.
     #[inline]
-    pub fn take_limit(&self, most: usize) -> usize {
+    pub fn take_limit(&mut self, most: usize) -> usize {
         if self.core.pace.is_alone() { most } else { self.core.pace.limit(self.core.clock.now(), most) }
     }
 

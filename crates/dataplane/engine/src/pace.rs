@@ -22,8 +22,11 @@ use forebay_time::{Duration, Time};
 
 /// Most cores that are compared; further ones count as like the first.
 const CORES_MAX: usize = 64;
-/// A core is slower than another one if a packet takes it this much longer, in sixteenths: within it they are alike.
-const ALIKE: (u64, u64) = (18, 16);
+/// A core is slower than another one if a packet takes it this much longer: within it they are alike, and what was measured of them differs
+/// by what else their CPUs did.
+const ALIKE: (u64, u64) = (3, 2);
+/// Times are known by the size of the burst, in powers of two up to this one: some libraries do the packets of a burst side by side.
+const SIZES: usize = 7;
 /// Weight of the newest burst in the time of a packet: one in so many.
 const SMOOTH: u64 = 8;
 /// A core that takes nothing tries a packet after this time, so that its own time of a packet stays known.
@@ -36,10 +39,18 @@ const WAKES_IN: Duration = Duration::from_micros(20);
 /// What the others know of a core.
 #[derive(Debug, Default)]
 struct Core {
-    /// The time that a packet takes, smoothed, in picoseconds; zero before the first.
-    packet: AtomicU64,
+    /// The time that a packet takes, by the size of its burst, smoothed, in picoseconds; zero before the first.
+    packet: [AtomicU64; SIZES],
     /// When it will be, or was, done with its burst.
     free: AtomicU64,
+}
+
+impl Core {
+    /// The time of a packet in a burst of so many.
+    fn packet(&self, burst: usize) -> &AtomicU64 {
+        let size = burst.max(1).ilog2() as usize;
+        &self.packet[size.min(SIZES - 1)]
+    }
 }
 
 /// The cores that share SAs.
@@ -58,6 +69,8 @@ pub(crate) struct Pace {
     own: usize,
     /// When it took something last.
     taken: Time,
+    /// How many it was to take last, if fewer than it could.
+    limited: Option<usize>,
 }
 
 impl Pace {
@@ -65,7 +78,7 @@ impl Pace {
     pub fn first() -> Pace {
         let all = std::array::from_fn(|_| Core::default());
         let cores = Cores { all, count: AtomicUsize::new(1), burst: AtomicUsize::new(1) };
-        Pace { cores: Arc::new(cores), own: 0, taken: Time::ZERO }
+        Pace { cores: Arc::new(cores), own: 0, taken: Time::ZERO, limited: None }
     }
 
     /// A further core.
@@ -84,9 +97,12 @@ impl Pace {
     #[inline]
     pub fn begins(&mut self, now: Time, packets: usize) {
         self.taken = now;
-        self.cores.burst.store(packets, Ordering::Relaxed);
+        // There were more if it took all that it was to take.
+        if self.limited.is_none_or(|limit| packets < limit) {
+            self.cores.burst.store(packets, Ordering::Relaxed);
+        }
         let Some(own) = self.cores.all.get(self.own) else { return };
-        let takes = own.packet.load(Ordering::Relaxed).saturating_mul(packets as u64);
+        let takes = own.packet(packets).load(Ordering::Relaxed).saturating_mul(packets as u64);
         own.free.store(now.0.saturating_add(takes), Ordering::Relaxed);
     }
 
@@ -95,23 +111,24 @@ impl Pace {
     pub fn ends(&self, now: Time, packets: usize, took: Duration) {
         let Some(own) = self.cores.all.get(self.own) else { return };
         let packet = took.0 / packets.max(1) as u64;
-        let known = own.packet.load(Ordering::Relaxed);
+        let known = own.packet(packets).load(Ordering::Relaxed);
         let smooth = if known == 0 { packet } else { known - known / SMOOTH + packet / SMOOTH };
-        own.packet.store(smooth, Ordering::Relaxed);
+        own.packet(packets).store(smooth, Ordering::Relaxed);
         own.free.store(now.0, Ordering::Relaxed);
     }
 
     /// How many of `most` packets this core may take now.
-    pub fn limit(&self, now: Time, most: usize) -> usize {
-        let (burst, count) =
-            (self.cores.burst.load(Ordering::Relaxed) as u64, self.cores.count.load(Ordering::Relaxed));
-        let own = self.cores.all.get(self.own).map_or(0, |own| own.packet.load(Ordering::Relaxed));
+    pub fn limit(&mut self, now: Time, most: usize) -> usize {
+        let count = self.cores.count.load(Ordering::Relaxed);
+        let burst = self.cores.burst.load(Ordering::Relaxed);
+        let own = self.cores.all.get(self.own).map_or(0, |own| own.packet(burst).load(Ordering::Relaxed));
+        self.limited = None;
         if own == 0 {
             return most;
         }
         let others = self.cores.all.iter().take(count).enumerate().filter(|(place, _)| *place != self.own);
         let limit = |(_, other): (usize, &Core)| {
-            let packet = other.packet.load(Ordering::Relaxed);
+            let packet = other.packet(burst).load(Ordering::Relaxed);
             if packet == 0 || own.saturating_mul(ALIKE.1) <= packet.saturating_mul(ALIKE.0) {
                 return most as u64;
             }
@@ -121,11 +138,13 @@ impl Pace {
                 Some(_) => 0,
                 None => free - now.0,
             };
-            (waits + burst.saturating_mul(packet)) / own
+            (waits + (burst as u64).saturating_mul(packet)) / own
         };
         let limit = others.map(limit).min().unwrap_or(most as u64);
         let is_tried = limit == 0 && now.since(self.taken) >= TRIED_EVERY;
-        most.min(limit.max(u64::from(is_tried)) as usize)
+        let limit = limit.max(u64::from(is_tried)) as usize;
+        self.limited = Some(limit).filter(|limit| *limit < most);
+        most.min(limit)
     }
 }
 
@@ -140,9 +159,9 @@ mod tests {
         let mut first = Pace::first();
         let mut second = first.beside();
         for (pace, packet) in [(&mut first, 100), (&mut second, 100 * slower)] {
-            for _ in 0..50 {
-                pace.begins(Time::ZERO, BURST);
-                pace.ends(Time::ZERO, BURST, Duration::from_nanos(packet * BURST as u64));
+            for burst in [1, BURST].into_iter().cycle().take(100) {
+                pace.begins(Time::ZERO, burst);
+                pace.ends(Time::ZERO, burst, Duration::from_nanos(packet * burst as u64));
             }
         }
         (first, second)
@@ -150,7 +169,7 @@ mod tests {
 
     #[test]
     fn cores_that_are_alike_take_what_there_is() {
-        let (first, second) = cores(1);
+        let (mut first, mut second) = cores(1);
         let now = Time::ZERO + Duration::from_micros(1);
         assert_eq!([first.limit(now, BURST), second.limit(now, BURST)], [BURST; 2]);
         assert!(!first.is_alone() && Pace::first().is_alone());
@@ -158,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_slower_core_takes_what_it_is_done_with_as_soon() {
-        let (mut first, second) = cores(4);
+        let (mut first, mut second) = cores(4);
         assert_eq!(first.limit(Time::ZERO, BURST), BURST, "nobody is faster");
         assert_eq!(second.limit(Time::ZERO, BURST), BURST / 4, "a burst that takes as long as the other's");
         // The other one has just begun a burst of 6.4 us.
