@@ -155,8 +155,8 @@ impl Cores {
         Cores::unequal(vec![cost; count], serial)
     }
 
-    /// Cores of which each has its cost. A slower core takes a burst only if it would have completed it before a faster
-    /// one would have come to it and completed it, both without waiting at a turnstile.
+    /// Cores of which each has its cost. A slower core takes only as many packets as it would have done before a faster
+    /// one would have come to all that wait and done them, both without waiting at a turnstile.
     pub fn unequal(costs: Vec<CoreCost>, serial: Serial) -> Result<Cores, CoresError> {
         if costs.is_empty() {
             return Err(CoresError::NoCore);
@@ -328,13 +328,21 @@ impl<'a> Run<'a> {
 
     fn grant_taking(&mut self, now: Time) {
         while !(self.is_taking() || self.cores.serial.shared && self.is_completing()) {
-            let range = self.waiting(now);
-            if range.0 == range.1 {
+            let waiting = self.waiting(now);
+            if waiting.0 == waiting.1 {
                 return;
             }
-            let Some(at) = self.idle.iter().position(|&core| self.would_take(core, range, now)) else {
+            let takes = |core: &usize| self.would_take(*core, waiting, now);
+            let Some((at, end)) = self
+                .idle
+                .iter()
+                .enumerate()
+                .map(|(at, core)| (at, takes(core)))
+                .find(|(_, end)| *end > waiting.0)
+            else {
                 return;
             };
+            let range = (waiting.0, end);
             let Some(core) = self.idle.remove(at) else { return };
             let burst = self.outcome.bursts.len();
             self.outcome.bursts.push(Taken {
@@ -376,13 +384,15 @@ impl<'a> Run<'a> {
         (self.next, self.next + count)
     }
 
-    /// The papers' rule at the moment of taking.
-    fn would_take(&self, core: usize, range: (usize, usize), now: Time) -> bool {
-        let own = self.crypto(core, range);
-        (0..self.doing.len()).all(|other| {
-            let time = self.crypto(other, range);
-            time >= own || now + own < self.is_idle_at(other, now) + time
-        })
+    /// The papers' rule at the moment of taking: the end of the packets with which a core would be done before each faster one would
+    /// have come to all that wait and been done with them.
+    fn would_take(&self, core: usize, waiting: (usize, usize), now: Time) -> usize {
+        let own = self.crypto(core, waiting);
+        let faster = (0..self.doing.len()).filter(|other| self.crypto(*other, waiting) < own);
+        let done = faster.map(|other| self.is_idle_at(other, now) + self.crypto(other, waiting)).min();
+        let Some(done) = done else { return waiting.1 };
+        let is_sooner = |end: &usize| now + self.crypto(core, (waiting.0, *end)) < done;
+        (waiting.0 + 1..=waiting.1).take_while(is_sooner).last().unwrap_or(waiting.0)
     }
 
     /// When a core would be idle if it did not wait at a turnstile.

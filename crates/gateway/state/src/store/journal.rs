@@ -233,8 +233,12 @@ impl Journal {
             if lines.number == 0 {
                 let first = entry.as_ref().filter(|entry| entry.key == JOURNAL);
                 match first.map(|entry| entry.value.split_once(' ').unwrap_or((entry.value, ""))) {
-                    Some((SCHEMA, name)) => journal.name = Some(name.to_owned()).filter(|name| !name.is_empty()),
-                    _ => return Err("its first line does not name a format that this version knows".to_owned()),
+                    Some((SCHEMA, name)) => {
+                        journal.name = Some(name.to_owned()).filter(|name| !name.is_empty())
+                    }
+                    _ => {
+                        return Err("its first line does not name a format that this version knows".to_owned());
+                    }
                 }
             }
             let Some(Entry { at, key, value, .. }) = lines.take(entry, |entry| entry.batch) else { continue };
