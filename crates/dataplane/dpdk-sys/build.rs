@@ -4,6 +4,7 @@ use std::env;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
+    println!("cargo::rerun-if-changed=src/port.c");
     println!("cargo::rerun-if-changed=src/fault.c");
     println!("cargo::rerun-if-env-changed=FOREBAY_NO_DPDK");
     println!("cargo::rerun-if-env-changed=FOREBAY_DPDK_SANITIZE");
@@ -17,6 +18,7 @@ fn main() {
     let mut build = cc::Build::new();
     build
         .file("src/shim.c")
+        .file("src/port.c")
         .define("ALLOW_EXPERIMENTAL_API", None)
         .includes(&dpdk.include_paths)
         .flag("-include")
@@ -39,9 +41,16 @@ fn main() {
         println!("cargo::rustc-link-search=native={}", path.display());
     }
     // Drivers are loaded by the library itself when it starts.
-    for library in
-        ["rte_cryptodev", "rte_bus_vdev", "rte_mbuf", "rte_mempool", "rte_ring", "rte_kvargs", "rte_eal"]
-    {
+    for library in [
+        "rte_cryptodev",
+        "rte_ethdev",
+        "rte_bus_vdev",
+        "rte_mbuf",
+        "rte_mempool",
+        "rte_ring",
+        "rte_kvargs",
+        "rte_eal",
+    ] {
         println!("cargo::rustc-link-lib=dylib={library}");
     }
     println!("cargo::rustc-cfg=dpdk");

@@ -16,8 +16,6 @@ mod error;
 #[cfg(all(dpdk, feature = "faults"))]
 pub mod fault;
 #[cfg(dpdk)]
-mod pci;
-#[cfg(dpdk)]
 mod processor;
 #[cfg(dpdk)]
 mod session;
@@ -82,8 +80,8 @@ pub fn open(config: &Config) -> Result<Box<dyn forebay_crypto::Processor>, Unava
 pub fn look(config: &Config) -> Result<Option<Vec<forebay_crypto::Suite>>, Unavailable> {
     #[cfg(dpdk)]
     {
-        if pci::is_place(&config.device) {
-            return pci::look(std::path::Path::new(device::PCI_DEVICES), &config.device).map(|()| None);
+        if dpdk_sys::pci::is_place(&config.device) {
+            return device::look(&config.device).map(|()| None);
         }
     }
     open(config).map(|opened| Some(opened.capabilities().suites.clone()))
@@ -94,7 +92,7 @@ pub fn look(config: &Config) -> Result<Option<Vec<forebay_crypto::Suite>>, Unava
 pub fn takes_privileges(device: &str) -> bool {
     #[cfg(dpdk)]
     {
-        pci::takes_privileges(std::path::Path::new(device::PCI_DEVICES), device)
+        dpdk_sys::pci::takes_privileges(std::path::Path::new(dpdk_sys::pci::PCI_DEVICES), device)
     }
     #[cfg(not(dpdk))]
     {
@@ -108,7 +106,7 @@ pub fn takes_privileges(device: &str) -> bool {
 pub fn has_huge_pages() -> Option<bool> {
     #[cfg(dpdk)]
     {
-        Some(device::has_huge_pages())
+        Some(dpdk_sys::eal::has_huge_pages())
     }
     #[cfg(not(dpdk))]
     {
@@ -133,7 +131,7 @@ pub fn sessions_in_use(device: &str) -> Option<u32> {
 pub fn version() -> Option<String> {
     #[cfg(dpdk)]
     {
-        Some(device::version())
+        Some(dpdk_sys::eal::version())
     }
     #[cfg(not(dpdk))]
     {

@@ -1,7 +1,15 @@
-//! Bindings to the crypto devices of DPDK (22.11 and later), where its headers were installed when this was built.
+//! DPDK (22.11 and later), where its headers were installed when this was built: its start, bindings to its crypto devices, and
+//! its network devices.
 //!
 //! Much of DPDK's interface is macros and inline functions, so `src/shim.c` has the few functions that
-//! `forebay-crypto-dpdk` needs. Without the headers the crate holds nothing but [`AVAILABLE`].
+//! `forebay-crypto-dpdk` needs, and `src/port.c` those of `port`, which `forebay-links-dpdk` uses. Without the headers the crate
+//! holds nothing but [`AVAILABLE`] and [`pci`].
+
+#[cfg(dpdk)]
+pub mod eal;
+pub mod pci;
+#[cfg(dpdk)]
+pub mod port;
 
 /// Whether this build has DPDK.
 pub const AVAILABLE: bool = cfg!(dpdk);

@@ -2,10 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Unavailable;
+/// The kernel's folder of devices on the PCI bus.
+pub const PCI_DEVICES: &str = "/sys/bus/pci/devices";
 
 /// Drivers by which a process drives a device itself.
 const FOR_USER_SPACE: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
+
+/// Why a process cannot drive a device on the bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// There is no device at this place.
+    NotOnBus,
+    /// It has no driver for user space; the driver that it has.
+    NotBound(Option<String>),
+}
 
 /// Whether a name is a place on the bus, such as `0000:3d:01.0`.
 pub fn is_place(device: &str) -> bool {
@@ -13,14 +23,17 @@ pub fn is_place(device: &str) -> bool {
 }
 
 /// Whether a process may drive the device at this place, by the kernel's `devices` of the bus.
-pub fn look(devices: &Path, place: &str) -> Result<(), Unavailable> {
-    let (device, folder) = (place.to_owned(), folder(devices, place));
+///
+/// # Errors
+/// If there is no such device, or it has another driver.
+pub fn look(devices: &Path, place: &str) -> Result<(), Unfit> {
+    let folder = folder(devices, place);
     if !folder.exists() {
-        return Err(Unavailable::NotOnBus { device });
+        return Err(Unfit::NotOnBus);
     }
     match driver(&folder) {
         Some(driver) if FOR_USER_SPACE.contains(&&*driver) => Ok(()),
-        driver => Err(Unavailable::NotBound { device, driver }),
+        driver => Err(Unfit::NotBound(driver)),
     }
 }
 
@@ -64,15 +77,12 @@ mod tests {
         device("0000:00:08.0", Some("uio_pci_generic"));
         fs::create_dir(bus.join("devices/0000:00:04.0/iommu")).expect("a folder");
         let look = |place: &str| look(&bus.join("devices"), place);
-        let not_bound = |device: &str, driver: Option<&str>| {
-            let (device, driver) = (device.to_owned(), driver.map(str::to_owned));
-            Err(Unavailable::NotBound { device, driver })
-        };
+        let not_bound = |driver: Option<&str>| Err(Unfit::NotBound(driver.map(str::to_owned)));
         assert_eq!(look("0000:00:04.0"), Ok(()));
         assert_eq!(look("00:04.0"), Ok(()));
-        assert_eq!(look("0000:00:05.0"), not_bound("0000:00:05.0", Some("qat_c62x")));
+        assert_eq!(look("0000:00:05.0"), not_bound(Some("qat_c62x")));
         assert_eq!(look("00:06.0"), not_bound("00:06.0", None));
-        assert_eq!(look("0000:00:07.0"), Err(Unavailable::NotOnBus { device: "0000:00:07.0".to_owned() }));
+        assert_eq!(look("0000:00:07.0"), Err(Unfit::NotOnBus));
         let privileged = |place: &str| takes_privileges(&bus.join("devices"), place);
         assert!(privileged("00:08.0") && !privileged("0000:00:04.0") && !privileged("crypto_openssl0"));
         fs::remove_dir_all(&bus).expect("a folder");
