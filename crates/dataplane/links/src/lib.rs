@@ -10,6 +10,7 @@
 //! | [`raw::RawLink`] | ESP, AH, ICMP about packets too big | many by one system call |
 //! | [`datagram::DatagramLink`] | of the program that runs the gateway | nothing: one system call for each |
 //! | `forebay_links_xdp::XdpLink` | of an Ethernet device, past the kernel's stack | memory shared with the kernel |
+//! | `forebay_links_dpdk` | of an Ethernet device that the kernel has no part in | polled by DPDK's drivers |
 //!
 //! A capture is read with [`capture::Reader`], record by record and in bounded memory;
 //! [`frame::locate`] finds the IP packet in a record's frame, and [`frame::reframe`] puts the link
@@ -75,5 +76,5 @@ mod outer_header;
 mod socket;
 
 #[cfg(target_os = "linux")]
-pub use link::{Link, RxDrops, TxReport};
+pub use link::{DeviceState, Link, RxDrops, TxReport};
 pub use link_type::LinkType;

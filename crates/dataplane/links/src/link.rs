@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// A way for whole IP packets in and out, in bursts. Nothing waits, nothing allocates for a packet.
 pub trait Link: Send {
@@ -26,6 +27,17 @@ pub trait Link: Send {
     /// signal when they can continue; [`Link::send`] is then to be called again soon, without packets.
     fn unsent(&self) -> bool {
         false
+    }
+
+    /// For a link whose descriptor does not signal what has come: how long a worker may sleep before it asks the link again;
+    /// zero: not at all. `None` for a link whose descriptor signals it.
+    fn nap(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The state of the device, for a link that has one of its own.
+    fn device(&self) -> Option<DeviceState> {
+        None
     }
 
     /// What has become of received packets that were not given, since the link was made. It may ask the
@@ -90,6 +102,17 @@ impl TxReport {
     }
 }
 
+/// The state of a link's own device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceState {
+    /// Whether its link is up.
+    pub is_up: bool,
+    /// Neighbours whose Ethernet address is known.
+    pub neighbours: usize,
+    /// Frames that came in several buffers and were put together, which takes a copy.
+    pub linearised: u64,
+}
+
 /// Counts of received packets that a link has not given, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RxDrops {
@@ -105,4 +128,7 @@ pub struct RxDrops {
     /// Packets that the kernel dropped because the queue was full. A GRO batch that a socket lost counts as one. A
     /// TUN device's first queue counts the losses of all its queues, and also what arrived while the device was down.
     pub overrun: u64,
+    /// Frames that are neither for the gateway nor for anything else that the link has, of a device that the kernel has no part
+    /// in.
+    pub foreign: u64,
 }

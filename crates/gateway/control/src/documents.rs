@@ -330,6 +330,20 @@ pub struct LinkDoc {
     /// Received packets that are not for the gateway, by kind; not counted in `packets_in`.
     #[serde(default)]
     pub passed_over: BTreeMap<String, u64>,
+    /// Its own device, where it has one: a network device by DPDK.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceDoc>,
+}
+
+/// The network device of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceDoc {
+    /// Whether its link is up.
+    pub up: bool,
+    /// Neighbours whose Ethernet address is known.
+    pub neighbours: usize,
+    /// Frames that came in several buffers and were put together, which takes a copy.
+    pub linearised: u64,
 }
 
 /// What an engine did beyond passing packets on.

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 pub use client::{Client, ControlError};
 pub use documents::{
-    ClusterDoc, CostDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, LifetimeDoc, LimitsDoc,
-    LinkDoc, OffloadDoc, OffloadsDoc, PairDoc, PoliciesDoc, PolicyDoc, ProcessorDoc, ProcessorsDoc,
-    ReloadDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc, TapsDoc,
+    ClusterDoc, CostDoc, DeviceDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, LifetimeDoc,
+    LimitsDoc, LinkDoc, OffloadDoc, OffloadsDoc, PairDoc, PoliciesDoc, PolicyDoc, ProcessorDoc,
+    ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc, TapsDoc,
 };
 pub use server::{Answer, Server};
 

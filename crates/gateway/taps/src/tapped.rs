@@ -4,9 +4,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use forebay_links::capture::blocks::{self, Way};
-use forebay_links::{Link, RxDrops, TxReport};
+use forebay_links::{DeviceState, Link, RxDrops, TxReport};
 
 use super::{ROOM, Slot, Tap};
 
@@ -63,6 +64,14 @@ impl Link for Tapped {
 
     fn unsent(&self) -> bool {
         self.link.unsent()
+    }
+
+    fn nap(&self) -> Option<Duration> {
+        self.link.nap()
+    }
+
+    fn device(&self) -> Option<DeviceState> {
+        self.link.device()
     }
 
     fn rx_drops(&self) -> RxDrops {

@@ -5,7 +5,7 @@ use std::io;
 
 use arrayvec::ArrayVec;
 use forebay_crypto::{Packet, SessionId};
-use forebay_links::{Link, RxDrops, TxReport};
+use forebay_links::{DeviceState, Link, RxDrops, TxReport};
 use forebay_planted::{Fault, planted};
 use rustix::io::Errno;
 
@@ -175,6 +175,11 @@ impl Port {
     /// Received packets that were not for the engine; it asks the kernel.
     pub fn rx_drops(&self) -> RxDrops {
         self.link.rx_drops()
+    }
+
+    /// The state of its own device, where it has one.
+    pub fn device(&self) -> Option<DeviceState> {
+        self.link.device()
     }
 
     /// Whether poll(2) has to say when the link has room again.

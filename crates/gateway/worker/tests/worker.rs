@@ -328,7 +328,7 @@ fn bytes_out_are_those_of_the_packets_that_a_link_took() {
 #[test]
 fn what_was_lost_before_a_link_gave_it_is_told() {
     let (near, _) = both_ways();
-    let passed_over = RxDrops { overrun: 3, truncated: 2, malformed: 1, keepalives: 9, ike: 9 };
+    let passed_over = RxDrops { overrun: 3, truncated: 2, malformed: 1, keepalives: 9, ike: 9, foreign: 9 };
     near.udp.set(|state| state.passed_over = passed_over);
     assert_eq!(near.worker.ports().nth(1).unwrap().rx_drops(), passed_over);
 }

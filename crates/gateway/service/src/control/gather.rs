@@ -10,14 +10,14 @@ use forebay_ipsec::{
     Action, DropCounts, Lifetime, Limits, Lived, Mode, PathMtuCounters, Policy, Protocol, SaConfig,
     SaCounters, Spi,
 };
-use forebay_links::RxDrops;
+use forebay_links::{DeviceState, RxDrops};
 use forebay_processors::CORE;
 use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
 use super::{
-    CostDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, OffloadsDoc, PolicyDoc, ProcessorDoc,
-    SCHEMA, SaDoc, StatusDoc, TapsDoc,
+    CostDoc, DeviceDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, OffloadsDoc, PolicyDoc,
+    ProcessorDoc, SCHEMA, SaDoc, StatusDoc, TapsDoc,
 };
 use crate::service::{Port, PortCounts, Worker, WorkerCounts, Workers};
 use forebay_config::Config;
@@ -52,6 +52,7 @@ struct Link {
     counts: PortCounts,
     waiting: usize,
     passed_over: RxDrops,
+    device: Option<DeviceState>,
 }
 
 #[derive(Debug)]
@@ -121,6 +122,7 @@ impl Snapshot {
             counts: port.counts().clone(),
             waiting: waiting.get(place).copied().unwrap_or(0),
             passed_over: port.rx_drops(),
+            device: port.device(),
         };
         let links = worker.ports().enumerate().map(link).collect();
         let counts = worker.counts().clone();
@@ -392,10 +394,11 @@ fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) 
 }
 
 fn link_doc(link: &Link, engine: usize, inside: bool) -> LinkDoc {
-    let Link { name, counts, waiting, passed_over } = link;
-    let passed_over = [("keepalive", passed_over.keepalives), ("ike", passed_over.ike)];
+    let Link { name, counts, waiting, passed_over: of_rx, device } = link;
+    let passed_over = [("keepalive", of_rx.keepalives), ("ike", of_rx.ike), ("foreign", of_rx.foreign)];
     let passed_over = passed_over.into_iter().filter(|(_, count)| *count > 0);
-    let drops = counts.lost.iter().filter(|(_, count)| *count > 0);
+    let before = [("overrun", of_rx.overrun), ("truncated", of_rx.truncated), ("malformed", of_rx.malformed)];
+    let drops = counts.lost.iter().chain(before).filter(|(_, count)| *count > 0);
     LinkDoc {
         name: name.clone(),
         engine,
@@ -407,6 +410,11 @@ fn link_doc(link: &Link, engine: usize, inside: bool) -> LinkDoc {
         queue: *waiting as u64,
         drops: drops.map(|(reason, count)| (reason.to_owned(), count)).collect(),
         passed_over: passed_over.map(|(kind, count)| (kind.to_owned(), count)).collect(),
+        device: device.map(|device| DeviceDoc {
+            up: device.is_up,
+            neighbours: device.neighbours,
+            linearised: device.linearised,
+        }),
     }
 }
 
@@ -428,5 +436,24 @@ mod tests {
         let seen: Vec<_> = found.iter().map(|one| (&*one.name, one.engine, one.packets_in)).collect();
         assert_eq!(seen, [("raw", 0, 5), ("udp", 0, 2), ("raw", 1, 8)]);
         assert_eq!(found[0].drops["too_big"], 11);
+    }
+
+    #[test]
+    fn what_a_link_did_not_give_is_shown_and_so_is_its_device() {
+        let passed_over =
+            RxDrops { overrun: 3, truncated: 2, malformed: 1, keepalives: 9, ike: 8, foreign: 7 };
+        let link = Link {
+            name: "dpdk-1".to_owned(),
+            counts: PortCounts::default(),
+            waiting: 0,
+            passed_over,
+            device: Some(DeviceState { is_up: true, neighbours: 4, linearised: 5 }),
+        };
+        let doc = link_doc(&link, 0, false);
+        let counts =
+            |pairs: &[(&str, u64)]| pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        assert_eq!(doc.drops, counts(&[("overrun", 3), ("truncated", 2), ("malformed", 1)]));
+        assert_eq!(doc.passed_over, counts(&[("keepalive", 9), ("ike", 8), ("foreign", 7)]));
+        assert_eq!(doc.device, Some(DeviceDoc { up: true, neighbours: 4, linearised: 5 }));
     }
 }
