@@ -8,7 +8,9 @@ use clap::Args;
 use forebay_config::{self as config, Config, ProcessorKind};
 use forebay_crypto::Suite;
 use forebay_diagnostics::Plain;
-use forebay_gateway::service::{kernel_entries, lacks_guard, lacks_offloads};
+use forebay_gateway::service::{
+    LacksDevice, kernel_entries, lacks_guard, lacks_network_devices, lacks_offloads,
+};
 use forebay_guard::Plan;
 use forebay_sas::Finding;
 use miette::{Context, Diagnostic, IntoDiagnostic, Severity};
@@ -162,6 +164,7 @@ fn lacking(file: &str, config: &Config, offline: bool) -> Lacking {
         let warnings = guard(file, config).into_iter().chain(library(file, config));
         found.extend(warnings.map(|entry| (Severity::Warning, entry)));
         found.extend(devices(file, config).chain(pair(file, config)).chain(cluster(file, config)));
+        found.extend(network_devices(file, config));
         found.extend(offloads(file, config).map(|entry| (Severity::Advice, entry)));
         found.extend(machine::lacks(config, Path::new("/")).into_iter().map(
             |machine::Lack { severity, message, help }| {
@@ -234,6 +237,16 @@ fn devices<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = (Sever
         let severity = report.severity().unwrap_or(Severity::Warning);
         Some((severity, Entry { file: file.to_owned(), line: None, message, help }))
     })
+}
+
+/// What this machine or build lacks for links by DPDK.
+fn network_devices(file: &str, config: &Config) -> Vec<(Severity, Entry)> {
+    let lacks = lacks_network_devices(config).into_iter();
+    let entry = |LacksDevice { is_error, message, help }| {
+        let severity = if is_error { Severity::Error } else { Severity::Warning };
+        (severity, Entry { file: file.to_owned(), line: None, message, help })
+    };
+    lacks.map(entry).collect()
 }
 
 /// An error for each device that supports the suite of no SA of the file, and so would never be given a job.

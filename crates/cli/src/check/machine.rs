@@ -140,6 +140,7 @@ fn families(config: &Config) -> (bool, bool) {
     let own = match &config.inside.link {
         InsideLink::Tun(tun) => tun.addresses.iter().map(|net| net.addr()).collect(),
         InsideLink::Xdp { .. } => vec![],
+        InsideLink::Dpdk(device) => device.addresses.iter().map(|net| net.addr()).collect(),
     };
     let outer = config.sas.entries.iter().map(|entry| entry.config.remote);
     let all: Vec<IpAddr> = inner.chain(own).collect();

@@ -19,11 +19,12 @@ impl Config {
             InsideLink::Tun(tun) => (&tun.name, Some(tun.name.clone())),
             // What is taken from a card and given to it does not pass the host's stack.
             InsideLink::Xdp { card, .. } => (&card.interface, None),
+            InsideLink::Dpdk(device) => (&device.device, None),
         };
         let name = own.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '_' });
         let port = |outside: &super::Outside| match &outside.link {
             OutsideLink::Udp(udp) => udp.listen.first().map(SocketAddr::port),
-            OutsideLink::Raw(_) | OutsideLink::Xdp { .. } => None,
+            OutsideLink::Raw(_) | OutsideLink::Xdp { .. } | OutsideLink::Dpdk { .. } => None,
         };
         Host {
             table: std::iter::once("forebay_").map(str::to_owned).chain([name.collect()]).collect(),

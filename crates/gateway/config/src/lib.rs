@@ -13,6 +13,7 @@ mod manual_keys;
 mod offloads;
 mod operation;
 mod per_cpu;
+mod ports;
 mod processors;
 mod reader;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use operation::{
     Cluster, ClusterAddress, Control, Guard, GuardMode, Level, LockMemory, Log, Metrics, Pair, Privileges,
     ShareBy, SharedAddress, Taps,
 };
+pub use ports::NetworkDevice;
 pub use processors::{Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
@@ -394,7 +396,7 @@ fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
     for entry in config.sas.entries.iter().filter(|entry| entry.outer.is_none()) {
         let wanted = (entry.config.protocol, entry.config.encapsulation);
         let carries = |link: &&Outside| match (&link.link, wanted) {
-            (OutsideLink::Xdp { .. }, _) => true,
+            (OutsideLink::Xdp { .. } | OutsideLink::Dpdk { .. }, _) => true,
             (OutsideLink::Udp(_), (_, encapsulation)) => encapsulation == Encapsulation::Udp,
             (OutsideLink::Raw(_), (_, Encapsulation::Udp)) => false,
             (OutsideLink::Raw(raw), (protocol, _)) => raw.protocols.contains(&protocol),
@@ -405,6 +407,7 @@ fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
             OutsideLink::Xdp { .. } => true,
             OutsideLink::Udp(udp) => udp.listen.iter().any(|at| is_at(at.ip())),
             OutsideLink::Raw(raw) => raw.addresses.iter().any(|at| is_at(*at)),
+            OutsideLink::Dpdk { device, .. } => device.addresses.iter().any(|own| own.addr() == local),
         };
         let links: Vec<_> = config.outside.iter().filter(carries).collect();
         if let ([first, ..], false) = (&links[..], links.iter().any(|link| reaches(link))) {
@@ -419,9 +422,14 @@ fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
                 (_, true) => ("addresses", "[\"0.0.0.0\"]"),
                 (_, false) => ("addresses", "[\"::\"]"),
             };
-            let help = format!(
-                "remove `{key}` of the link, so that it has all addresses, or add a link with {key} = {all}"
-            );
+            let help = match &first.link {
+                OutsideLink::Dpdk { .. } => {
+                    format!("add {local} with the length of its network to `addresses` of the link")
+                }
+                _ => format!(
+                    "remove `{key}` of the link, so that it has all addresses, or add a link with {key} = {all}"
+                ),
+            };
             context.advise(message, &help, &place_of_sa(config, text, entry));
         }
         if links.is_empty() {

@@ -9,6 +9,7 @@ use forebay_scenario::{Table, Unit, Value};
 use forebay_time::Duration;
 use ipnet::IpNet;
 
+use super::ports::{self, NetworkDevice, udp_ports};
 use super::reader::{Context, Reader, tables};
 use super::schema::links::NAME_MAX;
 
@@ -35,6 +36,8 @@ pub enum InsideLink {
         /// Networks whose packets are taken from it.
         routes: Routes,
     },
+    /// A network device by DPDK.
+    Dpdk(NetworkDevice),
 }
 
 /// A TUN interface.
@@ -139,6 +142,13 @@ pub enum OutsideLink {
         /// UDP ports whose packets are taken.
         ports: Vec<u16>,
     },
+    /// All of these by a network device of DPDK.
+    Dpdk {
+        /// The device.
+        device: NetworkDevice,
+        /// UDP ports whose packets are taken.
+        ports: Vec<u16>,
+    },
 }
 
 /// ESP in UDP (RFC 3948).
@@ -193,11 +203,13 @@ pub(super) fn inside(top: &Table, context: &Context<'_>) -> Option<Inside> {
             let routes = routes(&section);
             InsideLink::Xdp { card: xdp(&section)?, routes: routes? }
         }
+        "dpdk" => InsideLink::Dpdk(ports::device(&section)?),
         _ => InsideLink::Tun(tun(&section)?),
     };
     let own = match &link {
         InsideLink::Tun(tun) => tun.addresses.iter().map(IpNet::addr).collect(),
         InsideLink::Xdp { .. } => vec![],
+        InsideLink::Dpdk(device) => device.addresses.iter().map(IpNet::addr).collect(),
     };
     let answer = if section.has("answer") { answer? } else { first_of(&own) };
     let link = match link {
@@ -395,6 +407,10 @@ pub(super) fn outside(top: &Table, context: &Context<'_>) -> Option<Vec<Outside>
             let link = match kind? {
                 "udp" => udp(&section).map(OutsideLink::Udp),
                 "raw" => raw(&section).map(OutsideLink::Raw),
+                "dpdk" => {
+                    let (device, ports) = (ports::device(&section), udp_ports(&section));
+                    device.zip(ports).map(|(device, ports)| OutsideLink::Dpdk { device, ports })
+                }
                 _ => xdp_ports(&section),
             };
             Some(Outside { name: name?, link: link? })
@@ -555,9 +571,6 @@ impl std::fmt::Display for Word {
 }
 
 fn xdp_ports(section: &Reader<'_>) -> Option<OutsideLink> {
-    let card = xdp(section);
-    let ports = section.each("ports", |values, node| values.whole_of("ports", node, Unit::None, 1, 65_535));
-    let ports: Vec<u16> = ports?.into_iter().map(|port| port as u16).collect();
-    check_distinct("ports", &ports, section);
-    Some(OutsideLink::Xdp { card: card?, ports })
+    let (card, ports) = (xdp(section), udp_ports(section));
+    Some(OutsideLink::Xdp { card: card?, ports: ports? })
 }

@@ -16,7 +16,11 @@ impl Config {
     /// and policies of the file protect, each once, in order. Keys from the kernel bring theirs later
     /// ([`prefixes`]).
     pub fn routes(&self) -> Vec<IpNet> {
-        let (InsideLink::Tun(Tun { routes, .. }) | InsideLink::Xdp { routes, .. }) = &self.inside.link;
+        let routes = match &self.inside.link {
+            InsideLink::Tun(Tun { routes, .. }) | InsideLink::Xdp { routes, .. } => routes,
+            // All that hosts send to it is the gateway's.
+            InsideLink::Dpdk(_) => &Routes::Auto,
+        };
         match routes {
             Routes::These(routes) => routes.clone(),
             Routes::Auto => protected(&self.sas),
@@ -127,10 +131,10 @@ fn check_peers(config: &Config, context: &Context<'_>) {
     let has_mark = |link: &OutsideLink| match link {
         OutsideLink::Udp(udp) => udp.mark.is_some(),
         OutsideLink::Raw(raw) => raw.mark.is_some(),
-        OutsideLink::Xdp { .. } => true,
+        OutsideLink::Xdp { .. } | OutsideLink::Dpdk { .. } => true,
     };
     // Packets that the gateway sends do not return to it from a card.
-    let is_card = matches!(config.inside.link, InsideLink::Xdp { .. });
+    let is_card = !matches!(config.inside.link, InsideLink::Tun(_));
     if is_card || config.outside.iter().all(|outside| has_mark(&outside.link)) {
         return;
     }

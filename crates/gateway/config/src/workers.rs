@@ -1,7 +1,7 @@
 //! How many cores move packets: as many as the links have queues, and one more for each further core of the file.
 
 use super::reader::Context;
-use super::{Config, InsideLink, OutsideLink, Processor, ProcessorKind, Xdp, whole};
+use super::{Config, InsideLink, NetworkDevice, OutsideLink, Processor, ProcessorKind, Xdp, whole};
 
 impl Config {
     /// Number of cores that move packets, each on a thread of its own: the largest `queues` of all links, and at
@@ -11,9 +11,14 @@ impl Config {
     pub fn workers(&self, of_card: impl Fn(&str) -> usize) -> usize {
         let cards =
             self.cards().map(|card| card.queues.as_ref().map_or_else(|| of_card(&card.interface), Vec::len));
-        let inside = if let InsideLink::Tun(tun) = &self.inside.link { tun.queues } else { 1 };
+        let inside = match &self.inside.link {
+            InsideLink::Tun(tun) => tun.queues,
+            InsideLink::Dpdk(device) => device.queues,
+            InsideLink::Xdp { .. } => 1,
+        };
         let sockets = self.outside.iter().map(|one| match &one.link {
             OutsideLink::Udp(udp) => udp.queues,
+            OutsideLink::Dpdk { device, .. } => device.queues,
             OutsideLink::Raw(_) | OutsideLink::Xdp { .. } => 1,
         });
         let queues = cards.chain(sockets).chain([inside, 1]).max().unwrap_or(1);
@@ -37,7 +42,17 @@ impl Config {
         let inside = if let InsideLink::Xdp { card, .. } = &self.inside.link { Some(card) } else { None };
         let outside = self.outside.iter().filter_map(|one| match &one.link {
             OutsideLink::Xdp { card, .. } => Some(card),
-            OutsideLink::Udp(_) | OutsideLink::Raw(_) => None,
+            OutsideLink::Udp(_) | OutsideLink::Raw(_) | OutsideLink::Dpdk { .. } => None,
+        });
+        inside.into_iter().chain(outside)
+    }
+
+    /// The network devices by DPDK.
+    pub fn network_devices(&self) -> impl Iterator<Item = &NetworkDevice> {
+        let inside = if let InsideLink::Dpdk(device) = &self.inside.link { Some(device) } else { None };
+        let outside = self.outside.iter().filter_map(|one| match &one.link {
+            OutsideLink::Dpdk { device, .. } => Some(device),
+            _ => None,
         });
         inside.into_iter().chain(outside)
     }
@@ -72,6 +87,12 @@ impl Config {
 
 /// The same check of a file alone; what depends on the system is checked at the start.
 pub(super) fn check(config: &Config, context: &Context<'_>) {
+    let devices: Vec<_> = config.network_devices().map(|one| &one.device).collect();
+    if let Some(twice) = (1..devices.len()).find(|&at| devices[..at].contains(&devices[at])) {
+        let message = format!("two links have the network device {}", devices[twice]);
+        let help = "give each link a device of its own".to_owned();
+        context.findings.borrow_mut().add(forebay_diagnostics::Problem::Conflict { message, help }, whole());
+    }
     if config.cards().any(|card| card.queues.is_none()) {
         return;
     }

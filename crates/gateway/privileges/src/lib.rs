@@ -166,8 +166,10 @@ pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
     }
     let changes_host = config.guard.mode.makes() || config.offloads_outside() || config.cluster.is_some();
     match config.inside.link {
-        InsideLink::Xdp { .. } if !changes_host => keep(FILES),
-        InsideLink::Tun(_) | InsideLink::Xdp { .. } => keep(FILES | CapabilitySet::NET_ADMIN),
+        InsideLink::Xdp { .. } | InsideLink::Dpdk(_) if !changes_host => keep(FILES),
+        InsideLink::Tun(_) | InsideLink::Xdp { .. } | InsideLink::Dpdk(_) => {
+            keep(FILES | CapabilitySet::NET_ADMIN)
+        }
     }
 }
 

@@ -18,7 +18,13 @@ pub const NAME_MAX: usize = 15;
 pub const INSIDE: Part = once(
     "inside",
     &[
-        key("kind", Word(&["tun", "xdp"]), Is("\"tun\""), "a TUN interface, or a NIC by AF_XDP", "\"tun\""),
+        key(
+            "kind",
+            Word(&["tun", "xdp", "dpdk"]),
+            Is("\"tun\""),
+            "`tun`: a TUN interface; `xdp`: a NIC by AF_XDP; `dpdk`: a network device by DPDK",
+            "\"tun\"",
+        ),
         key(
             "answer",
             Either("addresses", TEXTS),
@@ -147,9 +153,10 @@ pub const OUTSIDE: Part = several(
     &[
         key(
             "kind",
-            Word(&["udp", "raw", "xdp"]),
+            Word(&["udp", "raw", "xdp", "dpdk"]),
             Required,
-            "`udp`: ESP in UDP (RFC 3948); `raw`: ESP and AH without UDP, by raw sockets; `xdp`: both, by AF_XDP",
+            "`udp`: ESP in UDP (RFC 3948); `raw`: ESP and AH without UDP, by raw sockets; `xdp`: both, by AF_XDP; `dpdk`: both, by a \
+             network device of DPDK",
             "\"udp\"",
         ),
         key(
@@ -255,6 +262,78 @@ pub const OUTSIDE_XDP: &[Key] = &[
         Either("port numbers, 1 to 65535", &[PORT, List(&PORT)]),
         Is("[4500]"),
         "UDP ports at which ESP in UDP is received; IKE messages and keepalives remain with the system",
+        "[4500, 4501]",
+    ),
+];
+
+pub const INSIDE_DPDK: &[Key] = &[
+    key(
+        "device",
+        Text,
+        Required,
+        "DPDK's name of the network device: a PCI address, or a virtual device with its number, which is made if there is none",
+        "\"0000:3d:00.0\"",
+    ),
+    key("arguments", Text, Means("none"), "what the device is made with", "\"iface=eth1\""),
+    key(
+        "addresses",
+        Either("addresses with prefix lengths", TEXTS),
+        Required,
+        "IP addresses of the link itself, for which it answers ARP, Neighbour Discovery and pings; the network of each is on its \
+         Ethernet",
+        "[\"10.1.0.1/24\", \"2001:db8:1::1/64\"]",
+    ),
+    key(
+        "gateway",
+        Either("addresses", TEXTS),
+        Means("none: only the networks of `addresses` are reached"),
+        "next hop of packets to other networks, at most one for each IP version",
+        "[\"10.1.0.254\"]",
+    ),
+    key(
+        "neighbours",
+        Either("an IP address, `=` and an Ethernet address", TEXTS),
+        Means("none: they are found by ARP and Neighbour Discovery"),
+        "hosts whose Ethernet address is not asked for",
+        "[\"10.1.0.9=02:00:00:00:00:09\"]",
+    ),
+    key(
+        "mtu",
+        Whole(Unit::Bytes, 576, 9_000),
+        Is("1500"),
+        "largest packet that is sent; with IPv6 it is at least 1280",
+        "9000",
+    ),
+    key(
+        "queues",
+        Whole(Unit::None, 1, 64),
+        Is("1"),
+        "queues of the device, each with its own worker thread and engine; the largest number of all links applies",
+        "2",
+    ),
+    key(
+        "descriptors",
+        Whole(Unit::None, 64, 1 << 14),
+        Is("1024"),
+        "packets that have room in a queue of the device, each direction; a power of two",
+        "4096",
+    ),
+];
+
+pub const OUTSIDE_DPDK: &[Key] = &[
+    INSIDE_DPDK[0],
+    INSIDE_DPDK[1],
+    INSIDE_DPDK[2],
+    INSIDE_DPDK[3],
+    INSIDE_DPDK[4],
+    INSIDE_DPDK[5],
+    INSIDE_DPDK[6],
+    INSIDE_DPDK[7],
+    key(
+        "ports",
+        Either("port numbers, 1 to 65535", &[PORT, List(&PORT)]),
+        Is("[4500]"),
+        "UDP ports at which ESP in UDP is received; IKE messages and keepalives are counted and dropped",
         "[4500, 4501]",
     ),
 ];

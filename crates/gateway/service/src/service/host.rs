@@ -13,7 +13,7 @@ use super::addresses::OnInterface;
 use super::offloads::Interfaces;
 use super::routes::Routing;
 use super::start_error::{StartError, lacking};
-use forebay_config::{Config, Raw, SharedAddress, Tun, Udp, Xdp};
+use forebay_config::{Config, NetworkDevice, Raw, SharedAddress, Tun, Udp, Xdp};
 use forebay_state::Files;
 use forebay_state::numbers;
 use forebay_worker::Wait;
@@ -141,6 +141,21 @@ pub trait Host: Send + Sync {
     /// If it cannot be opened, and where there are no cards.
     fn card(&self, _side: CardSide<'_>, _workers: usize) -> Result<Queues, StartError> {
         Err(lacking("this host has no network cards"))
+    }
+
+    /// Opens a network device by DPDK for the link called `name`, and for an outside what receives ICMP errors by it; `ports`
+    /// are the UDP ports of an outside, and `None` for the inside.
+    ///
+    /// # Errors
+    /// If it cannot be opened, and where there are none.
+    fn network_device(
+        &self,
+        _name: &str,
+        _device: &NetworkDevice,
+        _ports: Option<&[u16]>,
+        _workers: usize,
+    ) -> Result<(Queues, Queues), StartError> {
+        Err(lacking("this host has no network devices by DPDK"))
     }
 
     /// Opens what receives ICMP errors about packets that were too big for their path. If `says_so`, what cannot be

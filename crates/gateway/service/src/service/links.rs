@@ -30,19 +30,33 @@ pub(super) fn inside(host: &dyn Host, config: &Config, workers: usize) -> Result
             }
             (&card.interface, host.card(CardSide::Inside(config, card), workers)?)
         }
+        InsideLink::Dpdk(device) => {
+            (&device.device, host.network_device("[inside]", device, None, workers)?.0)
+        }
     };
     Ok(queues.into_iter().map(|queue| Port::new(name, queue, QUEUE)).collect())
 }
 
-/// The links to peers for each worker, and how long one of those in UDP stays silent.
+/// The links to peers.
+pub(super) struct OutsideLinks {
+    /// Those of each worker.
+    pub links: Vec<Vec<Outside>>,
+    /// How long one of those in UDP stays silent.
+    pub keepalive: Option<Duration>,
+    /// What receives ICMP errors that do not come by the kernel.
+    pub icmp: Queues,
+}
+
+/// Opens the links to peers.
 pub(super) fn outside(
     host: &dyn Host,
     config: &Config,
     workers: usize,
     clock: Clock,
-) -> Result<(Vec<Vec<Outside>>, Option<Duration>), StartError> {
+) -> Result<OutsideLinks, StartError> {
     let mut links: Vec<Vec<Outside>> = (0..workers).map(|_| vec![]).collect();
     let mut keepalive = None;
+    let mut icmp: Queues = vec![];
     for one in &config.outside {
         match &one.link {
             OutsideLink::Udp(udp) => {
@@ -78,12 +92,21 @@ pub(super) fn outside(
                     links.push(Outside { port, protocols, local: None });
                 }
             }
+            OutsideLink::Dpdk { device, ports } => {
+                let (opened, errors) = host.network_device(&one.name, device, Some(ports), workers)?;
+                icmp.extend(errors);
+                for (queue, (links, link)) in links.iter_mut().zip(opened).enumerate() {
+                    let port = Port::new(&format!("{}-{queue}", one.name), link, QUEUE);
+                    let protocols = vec![protocol::UDP, protocol::ESP, protocol::AH];
+                    links.push(Outside { port, protocols, local: None });
+                }
+            }
         }
     }
     if links.iter().any(Vec::is_empty) {
         return Err(lacking("no link to peers can be opened on this host: see the warnings"));
     }
-    Ok((links, keepalive))
+    Ok(OutsideLinks { links, keepalive, icmp })
 }
 
 /// What was opened at an address, or nothing where that is all addresses of an IP version that this host does not have: the
@@ -116,6 +139,7 @@ pub(super) fn mss_clamp(config: &Config) -> Option<u16> {
         (MssClamp::Off, _) => None,
         (MssClamp::At(mss), _) => Some(mss.saturating_add(40)),
         (MssClamp::Auto, InsideLink::Tun(tun)) => Some(tun.mtu),
+        (MssClamp::Auto, InsideLink::Dpdk(device)) => Some(device.mtu),
         (MssClamp::Auto, InsideLink::Xdp { card, .. }) => {
             let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu()).ok()?;
             Some(mtu.min(u32::from(u16::MAX)) as u16)

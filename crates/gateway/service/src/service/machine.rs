@@ -21,11 +21,12 @@ use super::broadcasts::{BROADCAST_HELP, broadcasts};
 use super::family::{is_absent, warn_of_absent, without};
 use super::host::{self, CardSide, Firewall, Host, Queues};
 use super::ike_forward::IkeForward;
+use super::network_device;
 use super::offloads::{self, Interfaces};
 use super::routes::{self, Routing};
 use super::start_error::{StartError, lacking, link_error};
 use super::thread_wait::ThreadWait;
-use forebay_config::{self as config, Config, InsideLink, Raw, Tun, Xdp, XdpMode};
+use forebay_config::{self as config, Config, InsideLink, NetworkDevice, Raw, Tun, Xdp, XdpMode};
 use forebay_state::{Files, System};
 use forebay_worker::Wait;
 
@@ -108,6 +109,16 @@ impl Host for Machine {
             CardSide::Outside(card, ports) => (card, Take::Outside { to: vec![], ports: ports.to_vec() }),
         };
         xdp(card, take, workers).map(boxed)
+    }
+
+    fn network_device(
+        &self,
+        name: &str,
+        device: &NetworkDevice,
+        ports: Option<&[u16]>,
+        workers: usize,
+    ) -> Result<(Queues, Queues), StartError> {
+        network_device::open(name, device, ports, workers)
     }
 
     fn icmp(&self) -> Queues {

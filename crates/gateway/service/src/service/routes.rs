@@ -227,7 +227,7 @@ impl RouteTable {
         let table = &mut *self.lock();
         table.blackhole = match &config.inside.link {
             InsideLink::Tun(tun) => tun.blackhole,
-            InsideLink::Xdp { .. } => Blackhole::None,
+            InsideLink::Xdp { .. } | InsideLink::Dpdk(_) => Blackhole::None,
         };
         table.routing = routing;
         table.networks.clear();

@@ -13,12 +13,12 @@ use forebay_time::Duration;
 use super::caretaker::Caretaker;
 use super::export::{self, KeyExport};
 use super::host::Host;
-use super::links::{inside, mss_clamp, outside, receive_queues};
+use super::links::{OutsideLinks, inside, mss_clamp, outside, receive_queues};
 use super::machine::Machine;
 use super::mirror::{Records, SyncLimits, XfrmSync};
 use super::pin::pin;
 use super::start_error::{StartError, link_error};
-use forebay_config::{Changes, Config, KeySource, MssClamp, Xfrm, deal};
+use forebay_config::{Changes, Config, KeySource, MssClamp, OutsideLink, Xfrm, deal};
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 use forebay_state::numbers::Keeper;
@@ -414,7 +414,9 @@ fn set_up(
 ) -> Result<(Vec<Worker>, Vec<Handle>), StartError> {
     let count = processors.len();
     let inside = inside(host, config, count)?;
-    let (outside, keepalive) = outside(host, config, count, clock)?;
+    let OutsideLinks { links: outside, keepalive, icmp } = outside(host, config, count, clock)?;
+    // The first worker's.
+    let mut icmp = Some(icmp);
     let dealt = deal(config, count);
     let mut setups: Vec<Setup> = vec![];
     for (place, ((processors, (inside, outside)), dealt)) in
@@ -439,7 +441,12 @@ fn set_up(
             engine: engine.map_err(StartError::Engine)?,
             inside,
             outside: outside.into_iter().map(tap).collect(),
-            icmp: if place == 0 { host.icmp() } else { vec![] },
+            icmp: icmp.take().map_or_else(Vec::new, |mut icmp| {
+                if config.outside.iter().any(|one| !matches!(one.link, OutsideLink::Dpdk { .. })) {
+                    icmp.extend(host.icmp());
+                }
+                icmp
+            }),
             own: OwnSettings {
                 mss_clamp: mss_clamp(config),
                 mss_by_path: config.inside.mss_clamp == MssClamp::Auto,

@@ -19,6 +19,13 @@ pub enum StartError {
         /// Why it was not.
         error: io::Error,
     },
+    /// A network device by DPDK.
+    NetworkDevice {
+        /// Which link, and why it is not opened.
+        what: String,
+        /// What to do about it.
+        help: String,
+    },
     /// The engine.
     Engine(EngineError),
     /// No IVs for the outbound SAs.
@@ -35,6 +42,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Link { what, error } => write!(f, "{what}: {error}"),
+            StartError::NetworkDevice { what, .. } => f.write_str(what),
             StartError::Engine(error) => error.fmt(f),
             StartError::Ivs(error) => error.fmt(f),
             StartError::Install(error) => error.fmt(f),
@@ -56,6 +64,7 @@ impl miette::Diagnostic for StartError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let hint = match self {
             StartError::Ivs(error) => return error.help(),
+            StartError::NetworkDevice { help, .. } => return Some(Box::new(help.clone())),
             StartError::Link { error, .. } => match error.kind() {
                 io::ErrorKind::PermissionDenied => {
                     "links require CAP_NET_ADMIN and CAP_NET_RAW: run as root, or use the systemd unit"

@@ -56,7 +56,7 @@ impl Wanted {
     pub(super) fn of(config: &Config) -> Wanted {
         let own = match &config.inside.link {
             InsideLink::Tun(tun) => tun.name.clone(),
-            InsideLink::Xdp { .. } => String::new(),
+            InsideLink::Xdp { .. } | InsideLink::Dpdk(_) => String::new(),
         };
         let (inside, outside) = (config.offloads_inside(), config.offloads_outside());
         Wanted { own, inside, named: config.offloads.inside.clone(), outside }
