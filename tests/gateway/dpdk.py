@@ -138,7 +138,9 @@ def one(case):
     start("b")
     wire = None if outside_kind == "memif" else lab.Wire("gw-b", "wan")
     began = time.monotonic()
-    xdp.traffic(xdp.SIZES if mtu <= 1500 else [0, 100, 1400, 8000, 8900, 20000], 5)
+    # DPDK's driver for AF_PACKET has the kernel put fragments together, and what is longer than its frames is lost.
+    fitting = [size for size in xdp.SIZES if size <= 1473] + [1900] if mtu <= 1500 else [0, 100, 1400, 8000, 8900, 9000, 11000]
+    xdp.traffic(fitting if "af_packet" in (inside_kind, outside_kind) else xdp.SIZES, 5)
     counted(case)
     took = time.monotonic() - began
     too_big(mtu)
