@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use forebay_config as config;
+use forebay_gateway::control::rates::at_engine;
+use forebay_gateway::control::reasons::explanation;
 use forebay_gateway::control::{
     Client, ClusterDoc, ControlError, DropsDoc, EngineDoc, FindingDoc, GuardDoc, LimitsDoc, OffloadDoc,
     OffloadsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc, StatusDoc, TapsDoc,
@@ -368,11 +370,6 @@ fn sas(sas: &[SaDoc], width: usize) -> String {
     table(5, &rows, width)
 }
 
-/// A name with the number of the engine that it belongs to, where there are several.
-pub fn at_engine(name: &str, engine: usize, several: bool) -> String {
-    if several { format!("{name}@{engine}") } else { name.to_owned() }
-}
-
 /// What is left until an SA ends, by the limit of which the smallest share is left.
 fn expires(hard: &LimitsDoc, left: &LimitsDoc) -> String {
     let count = |value: Option<u64>| value.map(|value| value as f64);
@@ -486,17 +483,6 @@ fn drops(drops: &std::collections::BTreeMap<String, u64>, width: usize) -> Strin
         rows.push(vec![count.to_string(), reason.clone(), explanation(reason).to_owned()]);
     }
     table(3, &rows, width)
-}
-
-/// What a reason means.
-pub fn explanation(reason: &str) -> &'static str {
-    let known = forebay_ipsec::DropReason::ALL.iter().find(|one| one.name() == reason);
-    match known {
-        Some(reason) => reason.explanation(),
-        // The one that the service counts by itself.
-        None if reason == "out_no_link" => "no link carries the protocol of the SA",
-        None => "",
-    }
 }
 
 #[cfg(test)]

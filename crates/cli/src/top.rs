@@ -1,19 +1,18 @@
 //! `forebay top`: a running gateway, live.
 
-mod rates;
 mod screen;
 
 use std::io::IsTerminal;
 use std::time::{Duration as StdDuration, Instant};
 
 use clap::Args;
+use forebay_gateway::control::rates::Rates;
 use forebay_gateway::control::{Client, Request, Response, StatusDoc};
 use miette::{IntoDiagnostic, miette};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use crate::control_client::{SocketArgs, report};
 use forebay_terminal::Answer;
-use rates::Rates;
 use screen::Screen;
 
 /// Arguments of `forebay top`.

@@ -6,8 +6,10 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, Wrap};
 
-use super::rates::{ProcessorRates, Rates, SaRates};
-use crate::control_client::{explanation, short, time};
+use forebay_gateway::control::rates::{ProcessorRates, Rates, SaRates};
+use forebay_gateway::control::reasons::explanation;
+
+use crate::control_client::{short, time};
 
 /// By what SAs are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -390,10 +392,17 @@ fn drop_table(rates: &Rates, area: Rect) -> Table<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use forebay_gateway::control::{ClusterDoc, PairDoc, StatusDoc};
+use forebay_gateway::control::{EngineDoc, LinkDoc, ProcessorDoc, SaDoc, StatusDoc};
+// The status of the tests of rates.
+#[cfg(test)]
+#[path = "../../../gateway/control/src/rates/sample.rs"]
+mod sample;
 
-    use super::super::rates::tests::status;
+#[cfg(test)]
+mod tests {
+    use forebay_gateway::control::{ClusterDoc, PairDoc};
+
+    use super::sample::status;
     use super::*;
 
     #[test]

@@ -6,6 +6,8 @@
 mod client;
 mod documents;
 pub mod metrics;
+pub mod rates;
+pub mod reasons;
 mod server;
 mod token;
 
