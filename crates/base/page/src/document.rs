@@ -1,8 +1,8 @@
 //! A page with plots: its frame, the script that lets a reader ask them, tables and text.
 
-use crate::STYLE;
 use crate::element::{Element, element};
 use crate::plot::Plot;
+use crate::{PARTS, SCRIPT, STYLE};
 use crate::{heat::Heat, lanes::Lanes};
 
 /// A part of a page.
@@ -67,8 +67,8 @@ pub fn document(title: &str, main: Element) -> String {
         .child(element("meta").at("charset", "utf-8"))
         .child(element("meta").at("name", "viewport").at("content", "width=device-width, initial-scale=1"))
         .child(element("title").text(title))
-        .child(element("style").verbatim(STYLE).verbatim(include_str!("parts.css")));
-    let script = element("script").verbatim(include_str!("plot.js"));
+        .child(element("style").verbatim(STYLE).verbatim(PARTS));
+    let script = element("script").verbatim(SCRIPT);
     let body = element("body").child(main).child(script);
     let mut out = "<!DOCTYPE html>\n".to_owned();
     element("html").at("lang", "en").child(head).child(body).write(&mut out);

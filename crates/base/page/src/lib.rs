@@ -15,3 +15,9 @@ pub use made::Made;
 
 /// The style sheet of all reports: light and dark, screen and print.
 pub const STYLE: &str = include_str!("style.css");
+
+/// The rest of it, of pages with plots.
+pub const PARTS: &str = include_str!("parts.css");
+
+/// The script of plots.
+pub const SCRIPT: &str = include_str!("plot.js");

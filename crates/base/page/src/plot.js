@@ -171,21 +171,23 @@
   }
 
   // ---- A plot.
-  function plot(figure) {
-    const data = JSON.parse(figure.querySelector("script.data").textContent);
+  /** Draws a figure; of one that lives, its data are `given`, and what is returned takes new ones. */
+  function plot(figure, given) {
+    let data = given ?? JSON.parse(figure.querySelector("script.data").textContent);
     const svg = figure.querySelector(":scope > svg");
     const name = data.title.replace(/[^\w.-]+/g, "-").toLowerCase();
     const named = data.series.length > 0 && typeof data.series[0].xs[0] === "string";
-    const points = data.series.map((one) =>
+    const pointsOf = (data) => data.series.map((one) =>
       one.xs.map((x, at) => ({ x, y: one.ys[at], half: one.spread?.[at] ?? 0 })).filter((p) => Number.isFinite(p.y) && (named || Number.isFinite(p.x))));
-    if (points.every((list) => list.length === 0)) return;
+    let points = pointsOf(data);
+    if (!given && points.every((list) => list.length === 0)) return;
     const off = new Set();
     let logY = data.log_y, view = null, stops = [], place = null, x = null, top = 26, size = { width: 0, height: 0 };
 
     const bar = document.createElement("div");
     bar.className = "tools";
     const reset = button(bar, "all", "Show all again", () => zoom(null));
-    if (points.flat().every((p) => p.y > 0)) {
+    if (!given && points.flat().every((p) => p.y > 0)) {
       const scale = button(bar, "log", "Logarithmic or linear values", () => {
         logY = !logY;
         scale.setAttribute("aria-pressed", String(logY));
@@ -451,13 +453,51 @@
     });
 
     let width = 0;
-    new ResizeObserver(() => {
+    const sizes = new ResizeObserver(() => {
       if (figure.clientWidth === width || figure.clientWidth === 0) return;
       width = figure.clientWidth;
       draw();
-    }).observe(figure);
+    });
+    sizes.observe(figure);
     width = figure.clientWidth;
     draw();
+    const update = (next) => {
+      // While a reader rests on a value nothing moves.
+      if (!box.hidden) return;
+      data = next;
+      points = pointsOf(data);
+      draw();
+    };
+    return { update, end: () => sizes.disconnect() };
+  }
+
+  // ---- Figures that live.
+  const living = new WeakMap();
+  /** Draws an empty figure from `data`, or draws it again: series that a reader has hidden, and the part zoomed to, stay. */
+  function show(figure, data) {
+    const names = data.series.map((one) => one.name).join("\n"), old = living.get(figure);
+    if (old?.names === names) return old.update(data);
+    old?.end();
+    figure.replaceChildren();
+    const caption = figure.appendChild(document.createElement("figcaption"));
+    caption.appendChild(document.createElement("b")).textContent = data.title;
+    if (data.series.length > 1) {
+      const legend = figure.appendChild(document.createElement("ul"));
+      legend.className = "legend";
+      data.series.forEach((one, slot) => {
+        const entry = legend.appendChild(document.createElement("li"));
+        entry.className = `p${slot % 8}`;
+        mark(entry.appendChild(make("svg", { viewBox: "0 0 14 14", class: "swatch", "aria-hidden": "true" })), slot, 7, 7);
+        entry.append(one.name);
+      });
+    }
+    make("svg", { role: "img", "aria-label": `${data.title}, ${data.y}` }, figure);
+    if (data.note) {
+      const note = figure.appendChild(document.createElement("p"));
+      note.className = "how";
+      note.textContent = data.note;
+    }
+    living.set(figure, { names, ...plot(figure, data) });
   }
 
   // ---- Light and dark: as the reader's system says, until the reader says otherwise.
@@ -477,7 +517,9 @@
   }
 
   theme();
-  document.querySelectorAll("figure.plot").forEach(plot);
-  // For a page that makes figures later.
-  window.forebayPlots = (root) => root.querySelectorAll("figure.plot").forEach(plot);
+  // Those without data are filled later.
+  document.querySelectorAll("figure.plot:has(script.data)").forEach((figure) => plot(figure));
+  // For a page that makes figures later, and for one whose figures live.
+  window.forebayPlots = (root) => root.querySelectorAll("figure.plot").forEach((figure) => plot(figure));
+  window.forebayPlots.show = show;
 })();
