@@ -139,6 +139,7 @@ fn serve(process: &mut Process<'_>, config: Config) -> miette::Result<()> {
         if !ends && (process.reload.swap(false, Ordering::Relaxed) || request.is_some()) {
             tell_of_reload();
             let outcome = reload(&mut serving, process);
+            told.control_plane.reloaded(&outcome);
             told.control_plane.show(serving.service());
             // Who asked may have gone.
             request.map(|request| request.try_send(outcome));

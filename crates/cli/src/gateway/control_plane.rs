@@ -1,13 +1,15 @@
-//! What others ask of the running gateway: the control socket and metrics.
+//! What others ask of the running gateway: the control socket, metrics and the live page.
 
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as StdDuration;
 
-use forebay_config::{Changes, Config, Metrics};
+use forebay_config::{Changes, Config, LivePage, Metrics};
 use forebay_diagnostics::Plain;
 use forebay_gateway::control::gather::Snapshot;
-use forebay_gateway::control::{self, FindingDoc, ReloadDoc, Request, Response, SCHEMA, Server, StatusDoc};
+use forebay_gateway::control::{
+    self, FindingDoc, ReloadDoc, ReloadsDoc, Request, Response, SCHEMA, Server, StatusDoc,
+};
 use forebay_gateway::service::{Caretaker, Service, TapsStatus, Workers};
 use forebay_gateway::serving::Others;
 use forebay_sas::{Finding, SasErrors};
@@ -28,8 +30,32 @@ pub struct ControlPlane {
     answer: Arc<control::Answer>,
     /// Removes its socket at the end.
     _control: Option<Server>,
-    metrics: Option<Server>,
-    wanted: Option<Metrics>,
+    metrics: Served<Metrics>,
+    page: Served<LivePage>,
+    reloads: Arc<Mutex<ReloadsDoc>>,
+}
+
+/// A server that comes, goes and changes with the file.
+struct Served<T> {
+    wanted: Option<T>,
+    server: Option<Server>,
+}
+
+impl<T: Clone + PartialEq> Served<T> {
+    const NONE: Served<T> = Served { wanted: None, server: None };
+
+    /// Serves what `wanted` says from now on. What cannot be served is said in the log.
+    fn serve(&mut self, wanted: Option<&T>, what: &str, start: impl FnOnce(&T) -> std::io::Result<Server>) {
+        if self.wanted.as_ref() == wanted {
+            return;
+        }
+        // The old one first: it may have the address.
+        self.server = None;
+        self.wanted = wanted.cloned();
+        self.server = wanted.and_then(|settings| {
+            start(settings).inspect_err(|error| tracing::error!("cannot serve {what}: {error}")).ok()
+        });
+    }
 }
 
 /// The data plane that is told of.
@@ -45,8 +71,13 @@ impl ControlPlane {
     pub fn start(config: &Config, process: &Process<'_>, others: Option<Others>) -> ControlPlane {
         let (reload, requests) = mpsc::channel();
         let shown = Arc::default();
-        let told =
-            Told { file: process.file(), start: process.clock.now(), caretaker: process.caretaker.clone() };
+        let reloads = Arc::default();
+        let told = Told {
+            file: process.file(),
+            start: process.clock.now(),
+            caretaker: process.caretaker.clone(),
+            reloads: Arc::clone(&reloads),
+        };
         let answer = answer(Arc::clone(&shown), others, reload, told);
         let control = &config.control;
         let limit = config.limits.control_connections;
@@ -54,9 +85,16 @@ impl ControlPlane {
         let server = server.inspect_err(|error| {
             tracing::error!(socket = %control.socket.display(), "cannot open the control socket: {error}");
         });
-        let mut control_plane =
-            ControlPlane { shown, requests, answer, _control: server.ok(), metrics: None, wanted: None };
-        control_plane.serve_metrics(config);
+        let mut control_plane = ControlPlane {
+            shown,
+            requests,
+            answer,
+            _control: server.ok(),
+            metrics: Served::NONE,
+            page: Served::NONE,
+            reloads,
+        };
+        control_plane.serve(config);
         control_plane
     }
 
@@ -71,27 +109,25 @@ impl ControlPlane {
             let (config, workers) = (service.config().clone(), service.workers().clone());
             Shown { config, workers, taps: service.taps() }
         });
-        service.into_iter().for_each(|service| self.serve_metrics(service.config()));
+        service.into_iter().for_each(|service| self.serve(service.config()));
+    }
+
+    /// The file was read again.
+    pub fn reloaded(&self, outcome: &ReloadDoc) {
+        self.reloads.lock().unwrap_or_else(PoisonError::into_inner).note(outcome);
     }
 
     fn shown(&self) -> MutexGuard<'_, Option<Shown>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve_metrics(&mut self, config: &Config) {
-        if self.wanted == config.metrics {
-            return;
-        }
-        // The old one first: it may have the address.
-        self.metrics = None;
-        self.wanted = config.metrics.clone();
-        if let Some(settings) = &config.metrics {
-            let server = Server::metrics(settings, config.limits.control_connections, self.answer.clone());
-            match server {
-                Ok(server) => self.metrics = Some(server),
-                Err(error) => tracing::error!(listen = %settings.listen, "cannot serve metrics: {error}"),
-            }
-        }
+    fn serve(&mut self, config: &Config) {
+        let (limit, answer) = (config.limits.control_connections, &self.answer);
+        self.metrics.serve(config.metrics.as_ref(), "metrics", |settings| {
+            Server::metrics(settings, limit, answer.clone())
+        });
+        self.page
+            .serve(config.page.as_ref(), "the live page", |settings| Server::page(settings, answer.clone()));
     }
 }
 
@@ -100,13 +136,14 @@ struct Told {
     file: String,
     start: Time,
     caretaker: Caretaker,
+    reloads: Arc<Mutex<ReloadsDoc>>,
 }
 
 fn answer(
     shown: Arc<Mutex<Option<Shown>>>,
     others: Option<Others>,
     reload: Sender<ReloadRequest>,
-    Told { file, start, caretaker }: Told,
+    Told { file, start, caretaker, reloads }: Told,
 ) -> Arc<control::Answer> {
     Arc::new(move |request| {
         let shown = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -118,7 +155,8 @@ fn answer(
                 _ => Response::error("the reload timed out"),
             };
         }
-        let running = shown.as_ref().map(|shown| (shown, Snapshot::gather(&shown.workers)));
+        let with_lists = request != Request::Counts;
+        let running = shown.as_ref().map(|shown| (shown, Snapshot::gather(&shown.workers, with_lists)));
         let mut status = match (running, &others) {
             (Some((Shown { config, taps, .. }, Some(snapshots))), _) => {
                 let mut status = Snapshot::status(snapshots, config, &file, VERSION, start);
@@ -136,6 +174,7 @@ fn answer(
             (Some(_), None) => return Response::error("the gateway has stopped"),
             (None, None) => return Response::error("the gateway has not started yet"),
         };
+        status.reloads = reloads.lock().unwrap_or_else(PoisonError::into_inner).clone();
         status.guard = caretaker.document();
         status.offloads = caretaker.offloads();
         if let Some(others) = &others {

@@ -72,6 +72,7 @@ pub const LIVE: &[(&str, &str)] = &[
     ("log", ""),
     ("taps", ""),
     ("metrics", ""),
+    ("page", ""),
     ("guard", ""),
     ("offloads", ""),
     ("processor", "alpha"),

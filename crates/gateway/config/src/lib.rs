@@ -40,8 +40,8 @@ pub use links::{
 };
 pub use offloads::Offloads;
 pub use operation::{
-    Cluster, ClusterAddress, Control, Guard, GuardMode, Level, LockMemory, Log, Metrics, Pair, Privileges,
-    ShareBy, SharedAddress, Taps,
+    Cluster, ClusterAddress, Control, Guard, GuardMode, Level, Listen, LivePage, LockMemory, Log, Metrics,
+    Pair, Privileges, ShareBy, SharedAddress, Taps,
 };
 pub use ports::NetworkDevice;
 pub use processors::{Bus, Processor, ProcessorKind};
@@ -88,6 +88,8 @@ pub struct Config {
     pub control: Control,
     /// Figures for Prometheus, if they are wanted.
     pub metrics: Option<Metrics>,
+    /// The live page, if it is wanted.
+    pub page: Option<LivePage>,
     /// What is logged.
     pub log: Log,
     /// What the process may do.
@@ -221,6 +223,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let cluster = operation::cluster(top, context);
     let control = operation::control(top, context);
     let metrics = operation::metrics(top, context);
+    let page = operation::page(top, control.as_ref(), context);
     let log = operation::log(top, context);
     let taps = operation::taps(top, context);
     let mut keys = keys?;
@@ -245,6 +248,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         cluster: cluster?,
         control: control?,
         metrics: metrics?,
+        page: page?,
         log: log?,
         privileges,
         taps: taps?,
@@ -281,6 +285,7 @@ impl Config {
             cluster: self.cluster.clone(),
             control: self.control.clone(),
             metrics: self.metrics.clone(),
+            page: self.page.clone(),
             log: self.log.clone(),
             privileges: self.privileges.clone(),
             taps: self.taps.clone(),

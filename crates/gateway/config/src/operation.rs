@@ -1,7 +1,7 @@
-//! `[guard]`, `[control]`, `[metrics]`, `[log]`, `[privileges]` and `[taps]`.
+//! `[guard]`, `[control]`, `[metrics]`, `[page]`, `[log]`, `[privileges]` and `[taps]`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use forebay_scenario::Table;
 use forebay_time::Duration;
@@ -188,6 +188,30 @@ pub struct Metrics {
     pub listen: SocketAddr,
     /// The file of the token that a client has to show, if there is one.
     pub token_file: Option<PathBuf>,
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// At an address.
+    Tcp(SocketAddr),
+    /// At a Unix socket, with permissions and group of the control socket.
+    Unix(Control),
+}
+
+/// The live page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivePage {
+    /// Where it is found.
+    pub listen: Listen,
+    /// The file of the token that a client has to show, if there is one.
+    pub token_file: Option<PathBuf>,
+    /// Names by which browsers may ask for it, beside addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// Most that watch at a time.
+    pub clients: usize,
+    /// Whether it shows the networks of policies, which are addresses of inner packets.
+    pub addresses: bool,
 }
 
 /// What is logged.
@@ -475,15 +499,15 @@ pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {
         let help = "every user can reload and read statistics: set a `group`, and `mode = \"0660\"`";
         section.advise("mode", "the control socket is open to all users", help);
     }
-    // sockaddr_un takes 108 bytes with the end of the string.
-    if socket.as_ref().is_some_and(|path| path.as_os_str().len() > 107) {
-        section.conflict(
-            "socket",
-            "the path of the socket is longer than 107 bytes",
-            "choose a shorter path",
-        );
-    }
+    socket.iter().for_each(|path| check_socket("socket", path, &section));
     Some(Control { socket: socket?, mode: mode?, group })
+}
+
+/// sockaddr_un takes 108 bytes with the end of the string.
+fn check_socket(key: &str, path: &Path, section: &Reader<'_>) {
+    if path.as_os_str().len() > 107 {
+        section.conflict(key, "the path of the socket is longer than 107 bytes", "choose a shorter path");
+    }
 }
 
 pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metrics>> {
@@ -503,6 +527,61 @@ pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metri
     };
     Some(Some(Metrics { listen, token_file }))
 }
+
+/// `control` has the permissions of a Unix socket.
+pub(super) fn page(
+    top: &Table,
+    control: Option<&Control>,
+    context: &Context<'_>,
+) -> Option<Option<LivePage>> {
+    let Some(section) = there("page", top, context) else { return Some(None) };
+    let text = section.text("listen");
+    let is_path = text.as_ref().is_some_and(|text| text.contains('/'));
+    let listen = if is_path {
+        let socket = section.path("listen")?;
+        check_socket("listen", &socket, &section);
+        let Some(control) = control else { return None };
+        if socket == control.socket {
+            let help = "give the page a path of its own, such as \"/run/forebay/page.sock\"";
+            section.conflict("listen", "`listen` is the control socket", help);
+        }
+        Listen::Unix(Control { socket, ..control.clone() })
+    } else {
+        Listen::Tcp(section.parsed("listen", WHERE)?)
+    };
+    let token_file = match section.has("token_file").then(|| section.path("token_file")) {
+        Some(path) => Some(path?),
+        None => None,
+    };
+    if let (Listen::Tcp(address), None) = (&listen, &token_file)
+        && !address.ip().is_loopback()
+    {
+        section.conflict(
+            "listen",
+            format!("every host that can reach {address} could read the live page"),
+            "listen on 127.0.0.1 or at a Unix socket, which `ssh -L` reaches, or set `token_file`",
+        );
+    }
+    let hosts = section.each_parsed::<HostName>("hosts", "expected a name without port: \"gw-a.example\"");
+    let hosts = hosts.map(|hosts| hosts.into_iter().map(|HostName(host)| host).collect());
+    let (clients, addresses) = (section.count("clients"), section.flag("addresses"));
+    Some(Some(LivePage { listen, token_file, hosts: hosts?, clients: clients?, addresses: addresses? }))
+}
+
+/// A name of a host.
+struct HostName(String);
+
+impl std::str::FromStr for HostName {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<HostName, ()> {
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+        let is_name = !text.is_empty() && text.chars().all(is_part);
+        is_name.then(|| HostName(text.to_owned())).ok_or(())
+    }
+}
+
+const WHERE: &str = "expected an address with a port, or the path of a Unix socket: \"127.0.0.1:9465\", \"/run/forebay/page.sock\"";
 
 pub(super) fn log(top: &Table, context: &Context<'_>) -> Option<Log> {
     let none = Table::default();

@@ -94,6 +94,7 @@ const AFTER: &[Part] = &[
     operation::CLUSTER,
     operation::CONTROL,
     operation::METRICS,
+    operation::PAGE,
     operation::LOG,
     operation::PRIVILEGES,
     operation::TAPS,

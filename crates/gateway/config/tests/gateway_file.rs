@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use forebay_config::{
-    Config, InsideLink, KeySource, MssClamp, OutsideLink, ProcessorKind, Routes, load, parse,
+    Config, Control, InsideLink, KeySource, Listen, MssClamp, OutsideLink, ProcessorKind, Routes, load, parse,
 };
 use forebay_engine::Order;
 use forebay_processors::{Backend, EmulatedCard};
@@ -304,6 +304,50 @@ fn what_cannot_work_is_a_warning() {
     assert!(own("\"10.9.0.1/24\"", "\"any\"").is_empty(), "any address says nothing of where hosts are");
     assert!(warnings(&with_sa("[metrics]\nlisten = \"0.0.0.0:80\""))[0].contains("can read the metrics"));
     assert!(warnings(&with_sa("[control]\nmode = \"0666\""))[0].contains("open to all users"));
+}
+
+#[test]
+fn a_live_page_beyond_loopback_requires_a_token() {
+    let page = |lines: &str| with_sa(&format!("[page]\n{lines}\n"));
+    let read_page = |lines: &str| read(&page(lines)).unwrap().page.unwrap();
+    let usual = read_page("listen = \"127.0.0.1:9465\"");
+    assert_eq!(usual.listen, Listen::Tcp("127.0.0.1:9465".parse().unwrap()));
+    assert_eq!((usual.clients, usual.addresses, usual.hosts.len()), (20, false, 0));
+    assert!(read(&with_sa("")).unwrap().page.is_none());
+    // A path has the permissions of the control socket.
+    let text = page("listen = \"run/page.sock\"") + "[control]\nmode = \"0660\"\ngroup = \"adm\"\n";
+    let socket = "/etc/forebay/run/page.sock".into();
+    let control = Control { socket, mode: 0o660, group: Some("adm".to_owned()) };
+    assert_eq!(read(&text).unwrap().page.unwrap().listen, Listen::Unix(control));
+    let open = read_page(
+        "listen = \"0.0.0.0:9465\"\ntoken_file = \"page.token\"\nhosts = [\"gw.example\"]\nclients = 5",
+    );
+    assert_eq!(open.token_file.as_deref(), Some(Path::new("/etc/forebay/page.token")));
+    assert_eq!((open.hosts, open.clients), (vec!["gw.example".to_owned()], 5));
+    for (lines, message, hint) in [
+        (
+            "listen = \"192.0.2.1:9465\"",
+            "every host that can reach 192.0.2.1:9465 could read the live page",
+            "set `token_file`",
+        ),
+        ("listen = \"[::]:9465\"", "every host that can reach [::]:9465", "ssh -L"),
+        ("listen = \"localhost\"", "`listen`", "the path of a Unix socket"),
+        ("listen = \"/run/forebay/control.sock\"", "`listen` is the control socket", "a path of its own"),
+        ("clients = 5", "[page] has no `listen`", "add `listen"),
+        ("listen = \"127.0.0.1:1\"\nhosts = [\"gw.example:80\"]", "gw.example:80", "without port"),
+        ("listen = \"127.0.0.1:1\"\nclients = 0", "`clients`", "1"),
+        ("listen = \"127.0.0.1:1\"\nlisten_on = \"x\"", "listen_on", "listen"),
+    ] {
+        let found = errors(&page(lines));
+        assert_eq!(found.len(), 1, "{found:?}");
+        let (line, said, help) = &found[0];
+        assert!(
+            *line > 10 && said.contains(message) && (help.contains(hint) || said.contains(hint)),
+            "{found:?}"
+        );
+    }
+    let long = format!("listen = \"/{}\"", "x".repeat(107));
+    assert!(errors(&page(&long))[0].1.contains("longer than 107 bytes"));
 }
 
 #[test]

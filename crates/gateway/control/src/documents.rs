@@ -41,6 +41,9 @@ pub struct StatusDoc {
     /// The offloads of the host's interfaces.
     #[serde(default)]
     pub offloads: OffloadsDoc,
+    /// Times that the file was read again.
+    #[serde(default)]
+    pub reloads: ReloadsDoc,
     /// Of a gateway of a pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<PairDoc>,
@@ -477,6 +480,21 @@ pub struct TapSideDoc {
     /// The one that is written now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+}
+
+/// Times that the file was read again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReloadsDoc {
+    /// Times that it was taken.
+    pub taken: u64,
+    /// Times that it had errors, and nothing changed.
+    pub refused: u64,
+    /// SAs that the last one added.
+    pub added: usize,
+    /// SAs that the last one removed.
+    pub removed: usize,
+    /// Settings of the last one that take effect only after a restart; of one with errors their number.
+    pub remarks: usize,
 }
 
 /// What reading the file again did.

@@ -1,11 +1,14 @@
 //! How a running gateway is asked: requests and answers over a Unix socket, one JSON document a line each way.
 //!
 //! [`Request`] and [`Response`] are the protocol, [`Server`] answers by a function that the service gives it, [`Client`]
-//! asks. [`StatusDoc`] is what `forebay status`, `top` and the metrics ([`metrics`]) are made of.
+//! asks. [`StatusDoc`] is what `forebay status`, `top`, the metrics ([`metrics`]) and the live page ([`page`]) are made of;
+//! the latter two are served over [`http`].
 
 mod client;
 mod documents;
+pub mod http;
 pub mod metrics;
+pub mod page;
 pub mod rates;
 pub mod reasons;
 mod server;
@@ -17,9 +20,10 @@ pub use client::{Client, ControlError};
 pub use documents::{
     ClusterDoc, CostDoc, DeviceDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, LifetimeDoc,
     LimitsDoc, LinkDoc, OffloadDoc, OffloadsDoc, PairDoc, PoliciesDoc, PolicyDoc, ProcessorDoc,
-    ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc, TapsDoc,
+    ProcessorsDoc, ReloadDoc, ReloadsDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc, TapsDoc,
 };
 pub use server::{Answer, Server};
+pub use token::Token;
 
 /// Version of every document.
 pub const SCHEMA: u32 = 1;
@@ -36,6 +40,8 @@ pub const RESPONSE_MAX: u64 = 256 << 20;
 pub enum Request {
     /// Everything that is counted.
     Status,
+    /// The same without SAs and policies, of which a gateway may have many.
+    Counts,
     /// The SAs.
     Sas,
     /// The policies.
@@ -53,7 +59,7 @@ pub enum Request {
 #[serde(tag = "response", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Response {
-    /// To [`Request::Status`].
+    /// To [`Request::Status`] and [`Request::Counts`].
     Status(Box<StatusDoc>),
     /// To [`Request::Sas`].
     Sas(SasDoc),
@@ -80,6 +86,9 @@ impl Response {
         let schema = SCHEMA;
         Some(match request {
             Request::Status => Response::Status(Box::new(status)),
+            Request::Counts => {
+                Response::Status(Box::new(StatusDoc { sas: vec![], policies: vec![], ..status }))
+            }
             Request::Sas => Response::Sas(SasDoc { schema, sas: status.sas }),
             Request::Policies => Response::Policies(PoliciesDoc { schema, policies: status.policies }),
             Request::Processors => Response::Processors(ProcessorsDoc {
@@ -92,5 +101,19 @@ impl Response {
             }
             Request::Reload => return None,
         })
+    }
+}
+
+impl ReloadsDoc {
+    /// Counts one.
+    pub fn note(&mut self, outcome: &ReloadDoc) {
+        let (taken, refused) = (u64::from(outcome.ok), u64::from(!outcome.ok));
+        *self = ReloadsDoc {
+            taken: self.taken + taken,
+            refused: self.refused + refused,
+            added: outcome.added,
+            removed: outcome.removed,
+            remarks: outcome.restart.len() + outcome.errors.len(),
+        };
     }
 }

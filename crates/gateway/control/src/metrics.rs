@@ -5,13 +5,62 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration as StdDuration, Instant};
 
+use forebay_admission::Place;
 use forebay_drops::DropReason;
 
+use super::http::{Body, Head, Reply, Site};
+use super::{Answer, Request, Response};
 use super::{ClusterDoc, GuardDoc, LimitsDoc, OffloadsDoc, PairDoc, SaDoc, StatusDoc, TapsDoc};
 
 /// The content type for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// How long figures are given again: what they cost the loops that move packets does not grow with those who ask.
+const FRESH: StdDuration = StdDuration::from_secs(1);
+
+/// `/metrics`.
+pub(super) struct Figures {
+    answer: Arc<Answer>,
+    /// The last text, and when it was made.
+    last: Mutex<Option<(Instant, Arc<str>)>>,
+    exporter: Mutex<Exporter>,
+}
+
+impl Figures {
+    /// Those of a gateway that answers so.
+    pub fn new(answer: Arc<Answer>) -> Figures {
+        Figures { answer, last: Mutex::default(), exporter: Mutex::default() }
+    }
+
+    /// The metrics as they were within the last second; those who ask at once have the same.
+    #[allow(clippy::disallowed_methods)] // the age of an answer
+    fn text(&self) -> Option<Arc<str>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, text)) = last.as_ref().filter(|(made, _)| made.elapsed() < FRESH) {
+            return Some(text.clone());
+        }
+        let Response::Status(status) = (self.answer)(Request::Status) else { return None };
+        let text = self.exporter.lock().unwrap_or_else(PoisonError::into_inner).text(&status);
+        let text: Arc<str> = text.into();
+        *last = Some((Instant::now(), text.clone()));
+        Some(text)
+    }
+}
+
+impl Site for Figures {
+    fn get(&self, head: &Head, place: &Place) -> Reply {
+        if head.path != "/metrics" {
+            return Reply::text("404 Not Found", "see /metrics");
+        }
+        match place.busy(|| self.text()) {
+            Some(text) => Reply { status: "200 OK", kind: CONTENT_TYPE, body: Body::Whole(text) },
+            None => Reply::text("503 Service Unavailable", "the gateway does not respond"),
+        }
+    }
+}
 
 /// The document as text.
 pub fn text(status: &StatusDoc) -> String {

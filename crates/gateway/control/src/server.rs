@@ -1,4 +1,4 @@
-//! Answering over a Unix socket, and metrics over HTTP, each connection in a thread of its own.
+//! Answering over a Unix socket, and HTTP for metrics and the live page, each connection in a thread of its own.
 //!
 //! A client has a deadline for a whole request and for taking the answer. Where all places are taken, a client that asks nothing gives
 //! way to one that comes.
@@ -10,31 +10,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration as StdDuration, Instant};
+use std::time::Duration as StdDuration;
 
 use forebay_admission::{Place, Places, Source, Within};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use zeroize::Zeroizing;
-
+use super::http::{self, Door, REQUEST, Site, TAKEN};
+use super::metrics::Figures;
+use super::page::{self, PageSite};
 use super::token::Token;
-use super::{REQUEST_MAX, Request, Response, metrics};
-use forebay_config::{Control, Metrics};
+use super::{REQUEST_MAX, Request, Response};
+use forebay_config::{Control, Listen, LivePage, Metrics};
 use forebay_links_sys::option;
 use forebay_privileges as privileges;
 
 /// Longest silence of a client before its connection is closed.
 const IDLE: StdDuration = StdDuration::from_secs(60);
-/// Longest time in which a request comes, and in which an answer is taken.
-const REQUEST: StdDuration = StdDuration::from_secs(5);
-const TAKEN: StdDuration = StdDuration::from_secs(20);
-/// How long figures are given again: what they cost the loops that move packets does not grow with those who ask.
-const FRESH: StdDuration = StdDuration::from_secs(1);
-/// Longest head of an HTTP request, in bytes.
-const HTTP_MAX: u64 = 8_192;
+/// Connections of the live page beside those that watch: a browser fetches its files by several at a time.
+const FILES: usize = 16;
 
 /// Answers requests; it is called from several threads at a time, and may block.
 pub type Answer = dyn Fn(Request) -> Response + Send + Sync;
@@ -48,6 +44,8 @@ pub struct Server {
     /// The socket, to be removed.
     path: Option<PathBuf>,
     address: Option<SocketAddr>,
+    /// What is told that it ends.
+    site: Option<Arc<dyn Site>>,
 }
 
 impl Server {
@@ -59,16 +57,11 @@ impl Server {
     pub fn control(control: &Control, limit: usize, answer: Arc<Answer>) -> io::Result<Server> {
         let listener = bind(control)?;
         let path = control.socket.clone();
-        listener.set_nonblocking(true)?;
-        let accept = |listener: &UnixListener| {
-            let (stream, _) = listener.accept()?;
-            Ok((Source::of_user(&stream)?, stream))
-        };
         let serve = move |stream, place: &Place| converse(stream, place, &*answer);
         // The system's own user, and the gateway's.
         let expected = [0, rustix::process::geteuid().as_raw()].map(Source::User);
         let places = Places::new(limit, expected);
-        let mut server = Server::start("forebay-control", places, listener, accept, serve)?;
+        let mut server = Server::start("forebay-control", places, listener, accept_local, serve)?;
         server.path = Some(path);
         Ok(server)
     }
@@ -79,21 +72,57 @@ impl Server {
     /// If the system refuses the address, or the file of the token is not as it has to be.
     pub fn metrics(settings: &Metrics, limit: usize, answer: Arc<Answer>) -> io::Result<Server> {
         let token = settings.token_file.as_deref().map(Token::read).transpose()?;
-        let listener = TcpListener::bind(settings.listen)?;
-        let address = listener.local_addr()?;
-        listener.set_nonblocking(true)?;
-        let accept = |listener: &TcpListener| {
-            let (stream, address) = listener.accept()?;
-            Ok((Source::from(address.ip()), stream))
+        // Of metrics no names are asked for: a scraper has the one that its configuration says.
+        let door =
+            Door { token, unauthorized: "401 Unauthorized\r\nWWW-Authenticate: Bearer", ..Door::default() };
+        Server::http("forebay-metrics", &Listen::Tcp(settings.listen), limit, door, Figures::new(answer))
+    }
+
+    /// Gives the live page, to as many watchers as its settings say.
+    ///
+    /// # Errors
+    /// As [`Server::metrics`], and as [`Server::control`] for a Unix socket.
+    pub fn page(settings: &LivePage, answer: Arc<Answer>) -> io::Result<Server> {
+        let token = settings.token_file.as_deref().map(Token::read).transpose()?;
+        let door = Door {
+            token,
+            unauthorized: "401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"Forebay\", charset=\"UTF-8\"",
+            hosts: Some(settings.hosts.clone()),
+            fields: page::FIELDS,
         };
-        let figures = Figures { answer, token, last: Mutex::default(), exporter: Mutex::default() };
-        let serve = move |stream, place: &Place| scrape(stream, place, &figures);
-        let mut server = Server::start("forebay-metrics", Places::new(limit, []), listener, accept, serve)?;
-        server.address = Some(address);
+        let page = PageSite::start(answer, settings)?;
+        Server::http("forebay-page", &settings.listen, settings.clients + FILES, door, page)
+    }
+
+    /// Serves a site, to at most `limit` clients at a time.
+    fn http(name: &str, listen: &Listen, limit: usize, door: Door, site: impl Site) -> io::Result<Server> {
+        let places = Places::new(limit, []);
+        let site = Arc::new(site);
+        let ends: Arc<dyn Site> = site.clone();
+        let mut server = match listen {
+            Listen::Tcp(address) => {
+                let named = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));
+                let listener = TcpListener::bind(address).map_err(named)?;
+                let address = listener.local_addr()?;
+                listener.set_nonblocking(true)?;
+                let serve = move |stream, place: &Place| http::serve(stream, place, &door, &*site);
+                let mut server = Server::start(name, places, listener, accept, serve)?;
+                server.address = Some(address);
+                server
+            }
+            Listen::Unix(control) => {
+                let listener = bind(control)?;
+                let serve = move |stream, place: &Place| http::serve(stream, place, &door, &*site);
+                let mut server = Server::start(name, places, listener, accept_local, serve)?;
+                server.path = Some(control.socket.clone());
+                server
+            }
+        };
+        server.site = Some(ends);
         Ok(server)
     }
 
-    /// The address of metrics, with the port that the system chose where 0 was wanted.
+    /// The address of metrics or of the page, with the port that the system chose where 0 was wanted.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
@@ -137,7 +166,7 @@ impl Server {
             }
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(run)?;
-        Ok(Server { end, bell, thread: Some(thread), path: None, address: None })
+        Ok(Server { end, bell, thread: Some(thread), path: None, address: None, site: None })
     }
 }
 
@@ -151,7 +180,23 @@ impl Drop for Server {
         if let Some(path) = &self.path {
             let _ = fs::remove_file(path);
         }
+        if let Some(site) = &self.site {
+            site.end();
+        }
     }
+}
+
+// Of accepted sockets some systems make nonblocking ones.
+fn accept(listener: &TcpListener) -> io::Result<(Source, TcpStream)> {
+    let (stream, address) = listener.accept()?;
+    stream.set_nonblocking(false)?;
+    Ok((Source::from(address.ip()), stream))
+}
+
+fn accept_local(listener: &UnixListener) -> io::Result<(Source, UnixStream)> {
+    let (stream, _) = listener.accept()?;
+    stream.set_nonblocking(false)?;
+    Ok((Source::of_user(&stream)?, stream))
 }
 
 /// The listener, with owner and permissions from the moment on that it can be found.
@@ -171,7 +216,9 @@ fn bind(control: &Control) -> io::Result<UnixListener> {
     fs::set_permissions(&hidden, Permissions::from_mode(0o700))?;
     let listening = bind_in(&hidden.join("s"), control);
     let _ = fs::remove_dir_all(&hidden);
-    listening
+    let listener = listening?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 fn bind_in(hidden: &Path, control: &Control) -> io::Result<UnixListener> {
@@ -205,8 +252,6 @@ fn log_reload(client: BorrowedFd<'_>) {
 
 /// Answers line by line until the client has nothing more to ask.
 fn converse(stream: UnixStream, place: &Place, answer: &Answer) -> io::Result<()> {
-    // Of accepted sockets some systems make nonblocking ones.
-    stream.set_nonblocking(false)?;
     let mut reader = BufReader::new(Within::new(stream, IDLE));
     let mut line = Vec::new();
     loop {
@@ -239,71 +284,6 @@ fn converse(stream: UnixStream, place: &Place, answer: &Answer) -> io::Result<()
             return Ok(());
         }
     }
-}
-
-/// What metrics are made of.
-struct Figures {
-    answer: Arc<Answer>,
-    /// What clients have to show.
-    token: Option<Token>,
-    /// The last text, and when it was made.
-    last: Mutex<Option<(Instant, String)>>,
-    exporter: Mutex<metrics::Exporter>,
-}
-
-impl Figures {
-    /// The metrics as they were within the last second; those who ask at once have the same.
-    #[allow(clippy::disallowed_methods)] // the age of an answer
-    fn text(&self) -> Option<String> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, text)) = last.as_ref().filter(|(made, _)| made.elapsed() < FRESH) {
-            return Some(text.clone());
-        }
-        let Response::Status(status) = (self.answer)(Request::Status) else { return None };
-        let text = self.exporter.lock().unwrap_or_else(PoisonError::into_inner).text(&status);
-        *last = Some((Instant::now(), text.clone()));
-        Some(text)
-    }
-}
-
-/// Answers one HTTP request, and closes.
-fn scrape(stream: TcpStream, place: &Place, figures: &Figures) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    let mut reader = BufReader::new(Within::new(stream, REQUEST));
-    let mut head = (&mut reader).take(HTTP_MAX);
-    let mut first = String::new();
-    head.read_line(&mut first)?;
-    let mut line = Zeroizing::new(String::new());
-    let mut may_read = figures.token.is_none();
-    while head.read_line(&mut line)? > 0 && !line.trim_end().is_empty() {
-        may_read = may_read || figures.token.as_ref().is_some_and(|token| token.is_shown_by(&line));
-        line.clear();
-    }
-    let mut words = first.split_whitespace();
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let path = path.split('?').next().unwrap_or_default();
-    let (status, kind, body) = match (method, path) {
-        ("GET" | "HEAD", _) if !may_read => (
-            "401 Unauthorized\r\nWWW-Authenticate: Bearer",
-            "text/plain",
-            "the token of the metrics is needed\n".to_owned(),
-        ),
-        ("GET" | "HEAD", "/metrics") => match place.busy(|| figures.text()) {
-            Some(text) => ("200 OK", metrics::CONTENT_TYPE, text),
-            None => ("503 Service Unavailable", "text/plain", "the gateway does not respond\n".to_owned()),
-        },
-        ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "see /metrics\n".to_owned()),
-        _ => ("405 Method Not Allowed", "text/plain", "GET /metrics\n".to_owned()),
-    };
-    let length = body.len();
-    let body = if method == "HEAD" { "" } else { &body };
-    let stream = reader.get_mut();
-    stream.again(TAKEN);
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    )?;
-    stream.write_all(body.as_bytes())
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
-//! The token that clients of the metrics show (RFC 6750).
+//! The token that clients of metrics and of the live page show: as a bearer token (RFC 6750), or as the password of any user
+//! (RFC 7617), for which browsers ask.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 /// Characters of a token, at least and at most.
@@ -36,13 +39,16 @@ impl Token {
         }
         let mut text = Zeroizing::new(Vec::with_capacity(1024));
         file.take(1024).read_to_end(&mut text)?;
-        let token = text.trim_ascii();
-        let is_one = LENGTHS.contains(&token.len()) && token.iter().all(u8::is_ascii_graphic);
-        if !is_one {
+        Token::of(text.trim_ascii()).ok_or_else(|| {
             let (least, most) = (LENGTHS.start(), LENGTHS.end());
-            return Err(named(format!("expected one token of {least} to {most} printable characters")));
-        }
-        Ok(Token(Zeroizing::new(token.to_vec())))
+            named(format!("expected one token of {least} to {most} printable characters"))
+        })
+    }
+
+    /// The token that is so, if it is one.
+    pub fn of(token: &[u8]) -> Option<Token> {
+        let is_one = LENGTHS.contains(&token.len()) && token.iter().all(u8::is_ascii_graphic);
+        is_one.then(|| Token(Zeroizing::new(token.to_vec())))
     }
 
     /// Whether a line of a request's head shows this token.
@@ -52,11 +58,21 @@ impl Token {
             return false;
         }
         let Some((scheme, shown)) = value.trim().split_once(' ') else { return false };
+        let shown = shown.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return self.is(shown.as_bytes());
+        }
+        let decoded = scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(shown));
+        let Some(Ok(decoded)) = decoded.map(|decoded| decoded.map(Zeroizing::new)) else { return false };
+        // A user's name has no colon.
+        let end = decoded.iter().position(|byte| *byte == b':');
+        end.is_some_and(|end| self.is(&decoded[end + 1..]))
+    }
+
+    fn is(&self, shown: &[u8]) -> bool {
         // Over all characters, so that the time does not tell how many are right.
-        let differ =
-            |shown: &[u8]| self.0.iter().zip(shown).fold(0, |differ, (one, other)| differ | (one ^ other));
-        let shown = shown.trim().as_bytes();
-        scheme.eq_ignore_ascii_case("bearer") && shown.len() == self.0.len() && differ(shown) == 0
+        let differ = self.0.iter().zip(shown).fold(0, |differ, (one, other)| differ | (one ^ other));
+        shown.len() == self.0.len() && differ == 0
     }
 }
 
@@ -102,7 +118,13 @@ mod tests {
     #[test]
     fn only_the_whole_token_in_its_header_is_good() {
         let token = read("0123456789abcdef", 0o600).unwrap();
-        for good in ["Authorization: Bearer 0123456789abcdef\r\n", "authorization:bearer 0123456789abcdef"] {
+        for good in [
+            "Authorization: Bearer 0123456789abcdef\r\n",
+            "authorization:bearer 0123456789abcdef",
+            // any:0123456789abcdef, and :0123456789abcdef
+            "Authorization: Basic YW55OjAxMjM0NTY3ODlhYmNkZWY=\r\n",
+            "Authorization: basic OjAxMjM0NTY3ODlhYmNkZWY=",
+        ] {
             assert!(token.is_shown_by(good), "{good}");
         }
         for bad in [
@@ -111,6 +133,10 @@ mod tests {
             "Authorization: Bearer 0123456789abcdef0",
             "Authorization: Bearer",
             "Authorization: Basic 0123456789abcdef",
+            // 0123456789abcdef without a user, any:0123456789abcde, and bytes that are no base64
+            "Authorization: Basic MDEyMzQ1Njc4OWFiY2RlZg==",
+            "Authorization: Basic YW55OjAxMjM0NTY3ODlhYmNkZQ==",
+            "Authorization: Basic *",
             "X-Authorization: Bearer 0123456789abcdef",
             "Bearer 0123456789abcdef",
         ] {

@@ -213,7 +213,9 @@ fn metrics_are_given_over_http() {
     assert!(get("HEAD /metrics HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n"));
     assert!(get("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(get("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
-    assert!(get("\r\n\r\n").starts_with("HTTP/1.1 405"));
+    for bad in ["\r\n\r\n", "GET /metrics\r\n\r\n", "GET /metrics HTTP/1.1\r\nno field\r\n\r\n"] {
+        assert!(get(bad).starts_with("HTTP/1.1 400"), "{bad}");
+    }
 }
 
 #[test]

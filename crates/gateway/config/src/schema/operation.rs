@@ -1,4 +1,4 @@
-//! What stands at the top, `[keys]`, `[guard]`, `[control]`, `[metrics]`, `[log]`, `[privileges]` and `[taps]`.
+//! What stands at the top, `[keys]`, `[guard]`, `[control]`, `[metrics]`, `[page]`, `[log]`, `[privileges]` and `[taps]`.
 
 use forebay_scenario::Unit;
 
@@ -341,8 +341,51 @@ pub const METRICS: Part = once(
             "token_file",
             Text,
             Means("whoever reaches the address may read"),
-            "file with a token of 16 to 256 characters, not readable by others, that clients must send as `Authorization: Bearer`",
+            "file with a token of 16 to 256 characters, not readable by others, that clients must send as `Authorization: Bearer`, or as password",
             "\"/etc/forebay/metrics.token\"",
+        ),
+    ],
+);
+
+pub const PAGE: Part = once(
+    "page",
+    &[
+        key(
+            "listen",
+            Either("an address with a port, or the path of a Unix socket", &[Text]),
+            Required,
+            "where the live page is served, by HTTP without encryption; a Unix socket has mode and group of `[control]`; an address beyond \
+             loopback requires `token_file`",
+            "\"127.0.0.1:9465\"",
+        ),
+        key(
+            "token_file",
+            Text,
+            Means("whoever reaches `listen` may read"),
+            "file with a token of 16 to 256 characters, not readable by others, that a browser asks for as password of any user name",
+            "\"/etc/forebay/page.token\"",
+        ),
+        key(
+            "hosts",
+            Either("names", TEXTS),
+            Is("[]"),
+            "names by which browsers may ask for the page, beside addresses and `localhost`; others are refused, so that no site of \
+             the web can lead its visitors' browsers here",
+            "[\"gw-a.example\"]",
+        ),
+        key(
+            "clients",
+            Whole(Unit::None, 1, 100),
+            Is("20"),
+            "maximum number of browsers that watch at a time; further ones are refused",
+            "5",
+        ),
+        key(
+            "addresses",
+            Flag,
+            Is("false"),
+            "shows the networks of policies, which are addresses of inner packets",
+            "true",
         ),
     ],
 );

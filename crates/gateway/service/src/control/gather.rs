@@ -17,7 +17,7 @@ use forebay_time::{Duration, Time};
 
 use super::{
     CostDoc, DeviceDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, OffloadsDoc, PolicyDoc,
-    ProcessorDoc, SCHEMA, SaDoc, StatusDoc, TapsDoc,
+    ProcessorDoc, ReloadsDoc, SCHEMA, SaDoc, StatusDoc, TapsDoc,
 };
 use crate::service::{Port, PortCounts, Worker, WorkerCounts, Workers};
 use forebay_config::Config;
@@ -86,9 +86,13 @@ struct Processor {
 }
 
 impl Snapshot {
-    /// What all workers have; `None` if one has ended. SAs and policies are those of about this moment.
-    pub fn gather(workers: &Workers) -> Option<Vec<Snapshot>> {
+    /// What all workers have, with SAs and policies or without; `None` if one has ended. SAs and policies are those of about this
+    /// moment.
+    pub fn gather(workers: &Workers, with_lists: bool) -> Option<Vec<Snapshot>> {
         let mut all = workers.ask(Snapshot::counts)?;
+        if !with_lists {
+            return Some(all);
+        }
         // All workers have the same SAs and policies.
         let first = all.first_mut()?;
         loop {
@@ -209,6 +213,7 @@ impl Snapshot {
             taps: TapsDoc::default(),
             guard: GuardDoc::default(),
             offloads: OffloadsDoc::default(),
+            reloads: ReloadsDoc::default(),
             pair: None,
             cluster: None,
         }
