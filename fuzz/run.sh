@@ -15,7 +15,7 @@ cd "$(dirname "$0")"
 seconds=${1:-600} jobs=${JOBS:-1}
 targets=("${@:2}")
 [ ${#targets[@]} -gt 0 ] || targets=(
-    wire_ip capture sas_file gateway_file imports netlink words esp_open esp_seal ah_open ah_seal
+    wire_ip capture sas_file gateway_file imports http_head netlink words esp_open esp_seal ah_open ah_seal
     nested bursts policies path_mtu iptfs fragments aggfrag offload
 )
 

@@ -12,6 +12,7 @@
 //! | `sas_file` | the SAs file | each error has its line, no message a part of a key |
 //! | `gateway_file` | the gateway's file | each error has its line |
 //! | `imports` | what `ip xfrm` prints, configurations of ipsec-secgw | what is written is read again |
+//! | `http_head` | requests to metrics and the live page | in one piece or byte by byte comes to the same |
 //! | `netlink` | the kernel's XFRM messages | no event out of nothing, and not more than messages tell |
 //! | `words` | selectors, classes, proposals | what is read is written so that it reads the same |
 //! | `esp_open`, `ah_open` | packets off the wire; packets and texts of a peer who has the keys | sound IP or a reason; none twice |
@@ -32,6 +33,7 @@ mod bursts;
 mod capture;
 mod crypto;
 mod files;
+mod http;
 mod kind;
 mod netlink;
 mod offload;
@@ -51,6 +53,7 @@ pub use bench::{Tally, tally};
 pub use bursts::bursts;
 pub use capture::capture;
 pub use files::{gateway_file, imports};
+pub use http::http_head;
 pub use netlink::netlink;
 pub use offload::offload;
 pub use path::path_mtu;
@@ -65,12 +68,13 @@ pub use words::words;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target that must not fail.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     ("wire_ip", wire_ip),
     ("capture", capture),
     ("sas_file", sas_file),
     ("gateway_file", gateway_file),
     ("imports", imports),
+    ("http_head", http_head),
     ("netlink", netlink),
     ("words", words),
     ("esp_open", esp_open),

@@ -196,6 +196,11 @@ fn imports() {
 }
 
 #[test]
+fn http_head() {
+    run("http_head");
+}
+
+#[test]
 fn netlink() {
     run("netlink");
 }
