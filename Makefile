@@ -137,6 +137,7 @@ browser: $(FOREBAY) docs
 	[ ! -e target/site/index.html ] || tests/browser/site.py target/site
 	PLAYGROUND=skip scripts/playground.sh
 	tests/browser/playground.py $(FOREBAY)
+	LAB_OPTIONAL=1 QUEUES=2 TUNNELS=6 scripts/lab.sh $(FOREBAY) run tests/browser/live.py
 
 # Two suites of two minutes and larger formats: eight minutes, on a machine that does nothing else.
 HDTV_OUT ?= forebay-hdtv

@@ -13,7 +13,7 @@ tests=$here/../tests/gateway
 forebay=$(realpath "$1") extent=$2
 shift 2
 # The longest first.
-[ $# -gt 0 ] || set -- keys guard two_sites tunnel_new icmp families restart roll_over replay pair cluster privileges links \
+[ $# -gt 0 ] || set -- keys guard two_sites tunnel_new icmp families restart roll_over replay pair cluster page privileges links \
     hostile offloads queues per_cpu per_cpu_acquire taps beside_ike xdp many_sas soak
 if [ $# -gt 1 ]; then
     logs=$(mktemp -d)
@@ -55,6 +55,7 @@ for name in "$@"; do
         PATH=$("$here/etcd.sh"):$PATH timeout --kill-after=10 600 "$tests/cluster.py" "$forebay" $few
         echo "labs: cluster in $((SECONDS - began)) s"
         ;;
+    page) lab "$tests/page.py" TUNNELS=50 ;;
     queues) lab "$tests/queues.py" QUEUES=2 TUNNELS=4 ;;
     per_cpu) lab "$tests/per_cpu.py" QUEUES=2 ;;
     many_sas) lab "$tests/many_sas.py $pairs" ;;

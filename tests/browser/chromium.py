@@ -149,11 +149,17 @@ class Page:
     def open(self, path, scripts=True):
         """Opens a file and waits until it is loaded and drawn, with or without its scripts."""
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.url = "file://" + os.path.abspath(path)
-        self.call("Page.navigate", url=self.url)
+        self.go("file://" + os.path.abspath(path))
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'", "loaded")
         if scripts:  # without, no frame is announced
             self.settle()
+
+    def go(self, url):
+        """Begins to open an address."""
+        self.url = url
+        answer = self.call("Page.navigate", url=url)
+        if answer.get("errorText"):
+            raise Problem(f"{url}: {answer['errorText']}")
 
     def settle(self):
         """Waits for two frames: what was asked for is on the screen then."""

@@ -363,6 +363,32 @@ except OSError:
     return subprocess.run(program("gw-a", text), capture_output=True, text=True, check=True).stdout
 
 
+def live_page(*_):
+    """What browsers get of the live page at its usual address: by an address, by a name, two that watch, and whether a network of
+    a site is shown."""
+    text = """
+import socket
+def ask(path, host, until):
+    try:
+        one = socket.create_connection(("127.0.0.1", 9465), 3)
+    except OSError:
+        return None, "nobody", b""
+    one.settimeout(10)
+    one.sendall(f"GET {path} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n".encode())
+    text = b""
+    while until not in text and (some := one.recv(65536)):
+        text += some
+    return one, text[9:12], text
+first = ask("/events", "localhost", b"event: now")
+second = ask("/events", "localhost", b"event: now")
+shown = first[2]
+while first[0] and first[1] == b"200" and not shown.endswith(b"\\n\\n"):
+    shown += first[0].recv(65536)
+print(ask("/", "localhost", b"</html>")[1], ask("/", "gw.example", b"</html>")[1], first[1], second[1], b"10.1.0.0/16" in shown)
+"""
+    return subprocess.run(program("gw-a", text), capture_output=True, text=True, check=True).stdout
+
+
 def log_lines(*_):
     """The levels of the log, and whether its lines are JSON."""
     time.sleep(0.2)
