@@ -91,7 +91,7 @@ fn every_default_is_read() {
     let Config { settings, .. } =
         parse(&format!("[keys]\nsource = \"xfrm\"\n{LEAST}"), "gateway.toml", Path::new("")).unwrap();
     let given = |part: &&Part| {
-        !part.several && part.kind.is_empty() && !["taps", "pair", "cluster"].contains(&part.section)
+        !part.several && part.kind.is_empty() && !["taps", "pair", "cluster", "page"].contains(&part.section)
     };
     let defaults = PARTS.iter().filter(given);
     for key in defaults.flat_map(|part| part.keys).filter(|key| matches!(key.absent, Absent::Is(_))) {

@@ -156,6 +156,7 @@ function show() {
 const takes = {
   now(data) {
     shown.now = data;
+    heard = Date.now();
     say(false, shown.paused ? "paused" : `live, ${clock(data.at)}`);
     if (!shown.paused) show();
   },
@@ -184,10 +185,21 @@ function say(bad, words) {
   document.body.classList.toggle("stale", bad);
 }
 
+// ---- A gateway that stops, or a connection that has broken without a word.
+const LATE_MS = 8_000, LOST_MS = 25_000;
+let heard = 0;
+setInterval(() => {
+  const silence = Date.now() - heard;
+  if (!stream || document.hidden || silence < LATE_MS) return;
+  say(true, `nothing was heard for ${span(silence / 1000)}`);
+  if (silence > LOST_MS) stream.abort();
+}, 2000);
+
 // ---- The stream: EventSource does not tell why it was refused.
 let stream = null;
 async function watch() {
   stream = new AbortController();
+  heard = Date.now();
   Object.assign(shown, { points: [], events: [] });
   const answer = await fetch("events", { signal: stream.signal, headers: { Accept: "text/event-stream" }, cache: "no-store" });
   if (!answer.ok) throw new Error(await answer.text());
@@ -210,6 +222,7 @@ async function run() {
     try {
       await watch();
     } catch (error) {
+      stream = null;
       // Goes on when the tab is seen again.
       if (document.hidden) return void (left = true);
       if (Date.now() - began > 10_000) wait = 1;

@@ -24,8 +24,7 @@ pub(super) const FIELDS: &str = "Cache-Control: no-store\r\n\
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
     X-Content-Type-Options: nosniff\r\n\
     Referrer-Policy: no-referrer\r\n\
-    Cross-Origin-Resource-Policy: same-origin\r\n\
-    Cross-Origin-Opener-Policy: same-origin\r\n";
+    Cross-Origin-Resource-Policy: same-origin\r\n";
 
 const HTML: &str = include_str!("../page/index.html");
 const STYLE: &str = include_str!("../page/live.css");
