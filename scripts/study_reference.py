@@ -19,14 +19,14 @@ PAGE = ROOT / "docs/reference/study.md"
 
 # Headings, and what stands under them: module, class or None, names.
 PARTS = [
-    ("Claims and observations", "study", "Study", ["claim", "observation", "measured", "printed", "assumed", "band"]),
-    ("Results of claims", "claims", "Claim", ["measured", "holds"]),
+    ("Claims and observations", "study", "Study", ["claim", "observation", "measured", "printed", "assumed", "band", "control", "reading", "repeat"]),
+    ("Results of claims", "claims", "Claim", ["measured", "holds", "verdict", "open", "margin"]),
     ("Scenarios", "study", "Study", ["scenario", "file"]),
-    ("Settings of scenarios", "scenarios", "StudyScenario", ["set", "solved", "closed"]),
-    ("Runs", "study", "Study", ["run", "sweep", "grid", "bound", "optimum", "figures", "quick"]),
+    ("Settings of scenarios", "scenarios", "StudyScenario", ["set", "value", "solved", "closed"]),
+    ("Runs", "study", "Study", ["run", "sweep", "grid", "bound", "optimum", "simulate", "figures", "quick"]),
     ("The report", "study", "Study", ["section", "text", "series", "paper", "plot", "table", "heat"]),
     ("Figures as text", "units", None, ["digits", "percent", "bits", "time"]),
-    ("Lists of figures", "figures", None, ["falls", "rises", "join"]),
+    ("Lists of figures", "figures", None, ["falls", "rises", "against", "correlation", "ranks", "join"]),
     ("Running a study from Python", "running", None, ["run"]),
     ("Findings", "findings", "Findings", ["all_hold", "manifest", "document", "page", "keep", "to_pandas", "runs_to_pandas"]),
 ]

@@ -65,6 +65,10 @@ CLAIM = (
     'c = s.claim("a", says="More.", quote="q", where="[H] 1", parameters=[], '
     'band=s.band(1, 2, "times", "printed"))\n'
 )
+TURNS = (
+    's.control("turns", says="Half as large.",\n'
+    '    change=lambda one: one.set("traffic.value", one.value("traffic.value") / 2))\n'
+)
 RUN = 'h = s.scenario("host.toml")\nr = s.run(h)\n'
 
 
@@ -102,7 +106,7 @@ def test_observations_are_counted_apart(own) -> None:
     manifest = findings.manifest()
     assert (manifest["claims"], manifest["claims_held"]) == (1, 1)
     assert (manifest["observations"], manifest["observations_held"]) == (1, 0)
-    assert findings.lines()[-1] == "1 of 1 claims hold; 0 of 1 observations hold; 1 runs"
+    assert findings.lines()[-1] == "1 claim: 1 holds; 1 observation: 1 fails; 1 runs"
     assert not findings.all_hold()
     frame = findings.to_pandas()
     assert list(frame["kind"]) == ["claim", "observation"]
@@ -123,6 +127,21 @@ def test_observations_are_counted_apart(own) -> None:
         ('s.band(1, 2, "", " ")', 9, "no source"),
         ('s.assumed("key", 1, "")', 9, "assumed, and no source"),
         (CLAIM.replace('quote="q"', 'quote=""'), 9, "no quote"),
+        (CLAIM.replace('quote="q"', 'quote="q", control="turns"'), 9, "control `turns`, which is not declared"),
+        (CLAIM.replace('quote="q"', 'quote="q", basis="fitted"'), 9, "basis `fitted` and no reason"),
+        (CLAIM.replace('quote="q"', 'quote="q", because="r"'), 9, "basis `test` and a reason"),
+        (CLAIM.replace('quote="q"', 'quote="q", basis="guess"'), 9, "has the basis `guess`"),
+        (TURNS + CLAIM + RUN + 'c.measured(1, found="f")', None, "no claim names the control turns"),
+        (TURNS + TURNS, 11, "control `turns` is there already"),
+        ('s.control("a", says=" ", change=lambda one: one)', 9, "needs a name and what it says"),
+        (RUN + TURNS, 11, "declared after the first run"),
+        (RUN + 's.repeat("orders", [lambda one: one])', 11, "declared after the first run"),
+        ('s.repeat("orders", [])', 9, "there is no repetition"),
+        (
+            TURNS + CLAIM.replace('quote="q"', 'quote="q", control="turns", basis="input", because="r"'),
+            11,
+            "is no test, and names a control",
+        ),
         ('s.scenario("hots.toml")', 9, "no scenario `hots.toml`"),
         ('s.run("host.toml")', 9, "only a scenario can be run"),
         ('s.series("a", [1, 2], [1])', 9, "2 places and 1 values"),
@@ -146,10 +165,10 @@ def test_a_study_has_modules_of_its_own(own, tmp_path: Path) -> None:
     more = "def declare(s):\n    " + CLAIM
     (directory / "more.py").write_text(more)
     findings = run(directory)
-    assert findings.all_hold
+    assert findings.all_hold()
     # Out of the package as out of a directory: a study that was read needs its directory no longer.
     read = study.StudyFiles("read", dict(findings.study.files))
-    assert study.run(read, progress=False).all_hold
+    assert study.run(read, progress=False).all_hold()
     assert not [name for name in sys.modules if name.startswith("forebay_study_")]
     main(["copy", "network-processor", str(tmp_path / "copy")])
     assert (tmp_path / "copy/claims.py").is_file()
@@ -174,6 +193,132 @@ def test_errors_of_scenarios_and_figures_keep_their_kind(own) -> None:
         run(own('s.run(s.scenario("line.toml").closed())'))
     with pytest.raises(NameError):
         run(own("nothing"))
+
+
+# ---- Controls, bases and repetitions
+
+
+def controlled(name: str, low: float) -> str:
+    """A claim on the mean size, 140 bytes and 90 under the control."""
+    return (
+        f's.claim("{name}", says="More.", quote="q", where="[H] 1", parameters=[], control="turns",\n'
+        f'    band=s.band({low}, None, "bytes", "printed"))\n'
+    )
+
+
+def test_a_claim_that_holds_under_its_control_is_not_decided(own) -> None:
+    body = TURNS + controlled("sharp", 100) + controlled("blunt", 80) + controlled("wrong", 200) + RUN
+    body += 'for id in ("sharp", "blunt", "wrong"):\n    s.measured(id, r["cpu.mean_size"], found=str(r["cpu.mean_size"]))'
+    findings = run(own(body))
+    sharp, blunt, wrong = findings.claims
+    assert [one.verdict for one in findings.claims] == ["holds", "not decided", "fails"]
+    assert sharp.under is not None and sharp.under.values == [90.0] and not sharp.under.holds
+    assert blunt.holds and blunt.open == "it holds under its control too"
+    # What was there keeps its meaning: the value lies in its band.
+    document = blunt.document()
+    assert document["holds"] is True and document["verdict"] == "not decided"
+    assert document["control"]["figure"] == "90.0" and wrong.document()["control"]["name"] == "turns"
+    assert findings.manifest()["claims_held"] == 2
+    counts = {"claims": 3, "holds": 1, "fails": 1, "not_decided": 1, "without_control": 0}
+    assert findings.manifest()["verdicts"]["claims"] == {"test": counts}
+    assert findings.manifest()["controls"] == ["turns"]
+    lines = findings.lines()
+    assert "blunt: not decided, it holds under its control too" in lines
+    assert "  Under its control: Half as large. 90.0" in lines
+    assert lines[-1] == "3 claims: 1 holds, 1 fails, 1 not decided; 1 runs"
+    assert list(findings.to_pandas()["verdict"]) == ["holds", "not decided", "fails"]
+    page = findings.page()
+    for words in ("not decided: it holds under its control too", "Control: Half as large. Under it it fails: 90.0"):
+        assert words in page, words
+    once = study.run(own(body), progress=False, once=True)
+    assert [one.verdict for one in once.claims] == ["holds", "holds", "fails"] and once.manifest()["controls"] == []
+
+
+def test_what_is_no_test_is_counted_apart(own) -> None:
+    other = CLAIM.replace('s.claim("a"', 's.claim("b"').replace(
+        'quote="q"', 'quote="q", basis="arithmetic", because="2 is printed."'
+    )
+    body = CLAIM + other + RUN + 'c.measured(3, found="f")\ns.measured("a", 1, found="f")'
+    findings = run(own(body))
+    verdicts = findings.manifest()["verdicts"]["claims"]
+    assert (verdicts["test"]["holds"], verdicts["arithmetic"]["fails"]) == (1, 1)
+    assert findings.lines()[-1] == "1 claim: 1 holds; 1 claim by arithmetic: 1 fails; 1 runs"
+    page = findings.page()
+    assert "Arithmetic of the paper" in page and "2 is printed." in page
+
+
+def test_the_interval_over_repetitions_decides(own) -> None:
+    body = (
+        's.repeat("sizes", [lambda one, more=more: one.set("traffic.value", 100 + more) for more in (20, 40)])\n'
+        + "".join(
+            f's.claim("{name}", says="More.", quote="q", where="[H] 1", parameters=[],\n'
+            f'    band=s.band({low}, None, "bytes", "printed"))\n'
+            for name, low in (("in", 100), ("on", 140), ("out", 400))
+        )
+        + RUN
+        + 'for id in ("in", "on", "out"):\n    s.measured(id, r["cpu.mean_size"], found="f")'
+    )
+    findings = run(own(body))
+    inside, on, out = findings.claims
+    # 140, 160 and 180 bytes: their mean is 160, and half of the interval is 4.303 x 20 / sqrt(3).
+    assert inside.interval is not None and (inside.interval.margin, inside.interval.held) == (60.0, 3)
+    assert inside.interval.half_width == pytest.approx(49.68, rel=1e-3)
+    assert [one.verdict for one in findings.claims] == ["holds", "not decided", "fails"]
+    assert on.open == "its interval meets the end of the band"
+    assert out.document()["interval"] == {
+        "over": "sizes", "count": 3, "held": 0, "margin": -240.0, "half_width": pytest.approx(49.68, rel=1e-3),
+    }  # fmt: skip
+    assert findings.manifest()["repeated_over"] == "sizes"
+    assert "Over 3 sizes the values lie in the band in 3" in findings.page()
+    # Of a quick run one repetition is made.
+    assert (quick := run(own(body), quick=True).claims[0].interval) is not None and quick.count == 2
+
+
+def test_seeds_are_the_repetitions_of_what_is_drawn(own) -> None:
+    body = CLAIM.replace("s.band(1, 2,", "s.band(None, 1e9,") + (
+        'h = s.scenario("line.toml").set("duration", "50 ms")\n'
+        'runs = s.sweep(h, "seed", [1, 2])\n'
+        'c.measured([run["processed"] for run in runs], found="f")'
+    )
+    (claim,) = run(own(body)).claims
+    assert claim.interval is not None and claim.interval.over == "seeds" and claim.interval.count == 5
+    assert claim.interval.half_width > 0 and claim.verdict == "holds"
+    # Where nothing is drawn, there is no interval.
+    (claim,) = run(own(CLAIM + RUN + 'c.measured(r["cpu.load"] / r["cpu.load"], found="f")')).claims
+    assert claim.interval is None and claim.verdict == "holds"
+
+
+def test_another_reading_counts_all_claims(own) -> None:
+    body = TURNS.replace("s.control", "s.reading") + CLAIM.replace("s.band(1, 2,", "s.band(100, None,") + RUN
+    findings = run(own(body + 'c.measured(r["cpu.mean_size"], found=str(r["cpu.mean_size"]))'))
+    assert findings.claims[0].verdict == "holds"
+    assert findings.claims[0].document()["readings"][0]["values"] == [90.0]
+    assert findings.manifest()["readings"] == [
+        {"name": "turns", "says": "Half as large.", "held": 0, "claims": 1}
+    ]
+    assert "with turns 0 of 1 claims are in their bands" in findings.lines()[-1]
+    assert "With it, 0 of 1 claims" in findings.page()
+
+
+def test_a_policy_of_the_study_runs_under_its_controls(own) -> None:
+    body = (
+        "from forebay import Placement\n"
+        "class First(Placement):\n"
+        "    def choose(self, job, candidates):\n"
+        "        return candidates[0]\n" + TURNS + controlled("sharp", 100)
+        + 'r = s.simulate(s.scenario("host.toml"), First())\n'
+        's.measured("sharp", r["cpu.mean_size"], found=s.under or "none")'
+    )
+    (claim,) = run(own(body)).claims
+    assert claim.verdict == "holds" and claim.found == "none"
+    assert claim.under is not None and (claim.under.values, claim.under.found) == ([90.0], "turns")
+
+
+def test_helpers_over_lists_do_not_take_constants_for_trends() -> None:
+    assert study.against([4, 3, 1]) == 0 and study.against([4, 5, 2]) == 0.5
+    assert study.against([3, 3, 3]) == math.inf and study.against([1, 2]) == math.inf
+    assert math.isnan(study.correlation([1, 2], [3, 3])) and study.correlation([1, 2, 3], [2, 4, 6]) == 1
+    assert study.ranks([30, 10, 10, 20]) == [3, 0.5, 0.5, 2]
 
 
 # ---- Runs
@@ -322,7 +467,7 @@ def test_the_command_lists_copies_and_runs(own, tmp_path: Path, capsys: pytest.C
         "  More. ([H] 1)",
         "  f",
         "  Because.",
-        "0 of 1 claims hold; 1 runs",
+        "1 claim: 1 fails; 1 runs",
     ]
     assert main(["run", str(directory), "--strict", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)

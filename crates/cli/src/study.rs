@@ -63,6 +63,9 @@ pub struct RunArgs {
     /// Run a fiftieth of the packets, to test the study; its figures are not meaningful.
     #[arg(long)]
     quick: bool,
+    /// Leave out the controls and the repetitions with other seeds.
+    #[arg(long)]
+    once: bool,
     /// Exit with code 1 if a claim or an observation does not hold.
     #[arg(long)]
     strict: bool,
@@ -109,7 +112,13 @@ fn run(args: &RunArgs) -> miette::Report {
 /// The arguments for the package's command.
 fn words(args: &RunArgs) -> Vec<OsString> {
     let mut words = Vec::new();
-    for (flag, given) in [("--json", args.json), ("--quick", args.quick), ("--strict", args.strict)] {
+    let flags = [
+        ("--json", args.json),
+        ("--quick", args.quick),
+        ("--once", args.once),
+        ("--strict", args.strict),
+    ];
+    for (flag, given) in flags {
         if given {
             words.push(flag.into());
         }

@@ -7,6 +7,7 @@ declare``)::
     from forebay.study import Study, bits
 
     def study(s: Study) -> None:
+        s.control("one", says="One card only.", change=lambda one: one.set("processor.card.count", 1))
         four = s.claim(
             "four-cards",
             says="Four cards carry more than one.",
@@ -14,6 +15,7 @@ declare``)::
             where="[H] section 4.2",
             parameters=[s.printed("processor.card.queue", 50, "figure 3")],
             band=s.band(1.05, None, "times", "more, by a margin above the noise of the runs"),
+            control="one",
         )
         cards = [1, 2, 4]
         runs = s.sweep(s.scenario("host.toml"), "processor.card.count", cards)
@@ -21,12 +23,13 @@ declare``)::
         s.plot("Throughput", x="cards", y="Gbit/s", series=[s.series("finish-time", cards, gbit)])
         four.measured(gbit[2] / gbit[0], found=f"{bits(1e9 * gbit[2])} against {bits(1e9 * gbit[0])}")
 
-``forebay.study.run("multi-accelerator")`` or ``forebay study run multi-accelerator --out DIR`` runs it.
+``forebay.study.run("multi-accelerator")`` or ``forebay study run multi-accelerator --out DIR`` runs it:
+once as it is, once under each control, and with other seeds for the intervals of the claims.
 """
 
-from forebay.study.claims import Band, Claim, Parameter
+from forebay.study.claims import Band, Claim, Control, Interval, Parameter
 from forebay.study.errors import StudyError
-from forebay.study.figures import falls, join, rises
+from forebay.study.figures import against, correlation, falls, join, ranks, rises
 from forebay.study.files import StudyFiles, find, shipped
 from forebay.study.findings import Findings
 from forebay.study.page import Series
@@ -39,7 +42,9 @@ from forebay.study.units import bits, digits, percent, time
 __all__ = [
     "Band",
     "Claim",
+    "Control",
     "Findings",
+    "Interval",
     "Parameter",
     "Series",
     "Study",
@@ -47,12 +52,15 @@ __all__ = [
     "StudyFiles",
     "StudyRun",
     "StudyScenario",
+    "against",
     "bits",
+    "correlation",
     "digits",
     "falls",
     "find",
     "join",
     "percent",
+    "ranks",
     "rises",
     "run",
     "shipped",

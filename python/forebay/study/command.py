@@ -19,6 +19,7 @@ __all__ = ["main"]
 
 OUT = "output directory for report.html, results.json, claims.json, manifest.json and every resolved scenario"
 QUICK = "run a fiftieth of the packets, to test the study; its figures are not meaningful"
+ONCE = "leave out the controls and the repetitions with other seeds"
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -35,6 +36,7 @@ def _arguments() -> argparse.ArgumentParser:
         "--json", action="store_true", help="print the claims and the figures of every run as JSON"
     )
     one.add_argument("--quick", action="store_true", help=QUICK)
+    one.add_argument("--once", action="store_true", help=ONCE)
     one.add_argument(
         "--strict", action="store_true", help="exit with code 1 if a claim or an observation does not hold"
     )
@@ -52,7 +54,7 @@ def _run(options: argparse.Namespace) -> int:
     found = files.find(options.study)
     if options.out is not None:
         found.keep_apart(options.out)
-    findings = run(found, quick=options.quick)
+    findings = run(found, quick=options.quick, once=options.once)
     report = findings.keep(options.out) if options.out is not None else None
     if options.json:
         print(json.dumps(findings.document(), indent=2, ensure_ascii=False))

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from forebay import _forebay
 from forebay._output import replace, same
-from forebay.study.claims import Claim
+from forebay.study.claims import BASES, Claim, Control, Verdict
 from forebay.study.files import StudyFiles
 from forebay.study.runs import StudyRun, cores
 from forebay.study.scenarios import settings
@@ -40,6 +40,10 @@ class Findings:
         Whether only a fiftieth of the packets was run.
     complete : bool
         Whether the study came to its end, or was interrupted.
+    controls : list of Control
+        The controls and readings under which it was run once more.
+    repeated : str
+        What differed between its repetitions, ``"seeds"``; empty if there were none.
     """
 
     study: StudyFiles
@@ -48,6 +52,8 @@ class Findings:
     runs: list[StudyRun]
     quick: bool
     complete: bool
+    controls: list[Control] = field(default_factory=list)
+    repeated: str = ""
     made: dict[str, str] = field(default_factory=lambda: _made())
 
     @property
@@ -60,7 +66,7 @@ class Findings:
         return [one for one in self.claims if one.kind == kind and one.is_measured]
 
     def all_hold(self) -> bool:
-        """Whether every claim and every observation holds."""
+        """Whether the values of every claim and every observation lie in their bands; decided or not."""
         return all(one.holds for one in self.claims if one.is_measured)
 
     def manifest(self) -> dict[str, Any]:
@@ -78,7 +84,26 @@ class Findings:
             "claims": len(claims),
             "observations_held": _held(observations),
             "observations": len(observations),
+            "verdicts": {"claims": _tally(claims), "observations": _tally(observations)},
+            "readings": self._readings(),
+            "controls": [one.name for one in self.controls if not one.reading],
+            "repeated_over": self.repeated or None,
         }
+
+    def _readings(self) -> list[dict[str, Any]]:
+        """Of each reading of the paper, how many claims have their values in their bands."""
+        counts = []
+        for control in self.controls:
+            if control.reading:
+                found = [
+                    under
+                    for claim in self.of_kind("claim")
+                    for under in claim.readings
+                    if under.control.name == control.name
+                ]
+                held = sum(one.holds for one in found)
+                counts.append({"name": control.name, "says": control.says, "held": held, "claims": len(found)})
+        return counts
 
     def _claims(self) -> list[dict[str, Any]]:
         return [one.document() for one in self.claims if one.is_measured]
@@ -102,6 +127,7 @@ class Findings:
             "runs": [run.record() for run in self.runs],
             "quick": self.quick,
             "complete": self.complete,
+            "readings": self._readings(),
         }
         return str(_forebay.study_page(json.dumps(findings), json.dumps(self.made)))
 
@@ -148,24 +174,23 @@ class Findings:
         for one in self.claims:
             if not one.is_measured:
                 continue
-            kind = "" if one.kind == "claim" else " (observation)"
-            says = f"{one.says} ({one.where})" if one.where else one.says
-            verdict = "holds" if one.holds else "does not hold"
-            lines += [f"{one.id}{kind}: {verdict}", f"  {says}", f"  {one.found}"]
-            if not one.holds and one.why:
-                lines.append(f"  {one.why}")
-        claims, observations = self.of_kind("claim"), self.of_kind("observation")
-        counts = [
-            f"{_held(some)} of {len(some)} {kind} hold"
-            for kind, some in (("claims", claims), ("observations", observations))
-            if some
-        ]
-        lines.append("; ".join([*counts, f"{len(self.runs)} runs"]))
+            lines += _said(one)
+        lines.append(self._summary())
         if self.quick:
             lines.append("This was a quick run: its figures are those of queues that are still filling.")
         if not self.complete:
             lines.append("Interrupted: the results are incomplete.")
         return [plain(line) for line in lines]
+
+    def _summary(self) -> str:
+        """The counts, in one line."""
+        parts = [
+            *_counts("claim", "claims", self.of_kind("claim")),
+            *_counts("observation", "observations", self.of_kind("observation")),
+        ]
+        for one in self._readings():
+            parts.append(f"with {one['name']} {one['held']} of {one['claims']} claims are in their bands")
+        return "; ".join([*parts, f"{len(self.runs)} runs"])
 
     def to_pandas(self) -> Any:
         """Claims and observations as a pandas DataFrame, one a row."""
@@ -186,6 +211,8 @@ class Findings:
                     "least": min(one.values, default=None),
                     "most": max(one.values, default=None),
                     "holds": one.holds if one.is_measured else None,
+                    "basis": one.basis,
+                    "verdict": one.verdict if one.is_measured else None,
                     "found": one.found,
                 }
             )
@@ -218,7 +245,7 @@ class Findings:
 
         rows = "".join(
             f"<tr><td>{escape(one.says)}</td><td>{escape(one.where)}</td><td>{escape(one.found)}</td>"
-            f"<td>{'holds' if one.holds else 'does not hold'}</td></tr>"
+            f"<td>{_WORDS[one.verdict]}</td></tr>"
             for one in self.claims
             if one.is_measured
         )
@@ -229,6 +256,59 @@ class Findings:
             f"<p>{escape(self.study.title())}: {counts}</p>"
             f"<table><thead><tr><th>claim</th><th>where</th><th>found</th><th></th></tr></thead>{rows}</table>"
         )
+
+
+_WORDS: dict[Verdict, str] = {"holds": "holds", "fails": "does not hold", "not decided": "not decided"}
+
+
+def _said(one: Claim) -> list[str]:
+    """A claim's lines for a terminal: verdict, statement, figures, and what the verdict is worth."""
+    kind = "" if one.kind == "claim" else " (observation)"
+    basis = "" if one.basis == "test" else f", {one.basis}"
+    reason = f", {one.open}" if one.open else ""
+    says = f"{one.says} ({one.where})" if one.where else one.says
+    lines = [f"{one.id}{kind}{basis}: {_WORDS[one.verdict]}{reason}", f"  {says}", f"  {one.found}"]
+    if one.verdict != "holds" and one.why:
+        lines.append(f"  {one.why}")
+    if one.under is not None and one.under.holds:
+        lines.append(f"  Under its control: {one.under.control.says} {one.under.found}")
+    return lines
+
+
+def _tally(claims: list[Claim]) -> dict[str, dict[str, int]]:
+    """By basis: how many hold, fail and are not decided, and how many of the tests have no control."""
+    found = {}
+    for basis in BASES:
+        some = [one for one in claims if one.basis == basis]
+        if some:
+            found[basis] = {
+                "claims": len(some),
+                "holds": sum(one.verdict == "holds" for one in some),
+                "fails": sum(one.verdict == "fails" for one in some),
+                "not_decided": sum(one.verdict == "not decided" for one in some),
+                "without_control": sum(not one.control for one in some),
+            }
+    return found
+
+
+def _counts(one: str, many: str, claims: list[Claim]) -> list[str]:
+    """The counts of claims or observations as text: tests first, what is none apart."""
+    parts = []
+    for basis, found in _tally(claims).items():
+        all = found["claims"]
+        name = one if all == 1 else many
+        words = f"{all} {name}" if basis == "test" else f"{all} {name} by {basis}"
+        verdicts = [
+            f"{found[key]} {verb}"
+            for key, verb in (
+                ("holds", "hold" if found["holds"] != 1 else "holds"),
+                ("fails", "fail" if found["fails"] != 1 else "fails"),
+                ("not_decided", "not decided"),
+            )
+            if found[key]
+        ]
+        parts.append(f"{words}: {', '.join(verdicts)}")
+    return parts
 
 
 def _held(claims: list[Claim]) -> int:

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ from forebay.errors import RunError
 from forebay.run import Run
 from forebay.scenario import Scenario
 from forebay.study.errors import problem
-from forebay.study.scenarios import settings, way_of
+from forebay.study.scenarios import StudyScenario, settings, way_of
 
 __all__ = ["Runner", "StudyRun"]
 
@@ -76,13 +76,26 @@ class Runner:
         Runs at a time; their number changes no figure.
     progress : bool
         Whether a line on standard error says how far it is, if that is a terminal.
+    change : callable, optional
+        Changes each scenario before it is run: a control, or a repetition with other seeds.
     """
 
     quick: bool
     threads: int
     progress: bool
+    change: Callable[[StudyScenario], StudyScenario] | None = None
     records: list[StudyRun] = field(default_factory=list)
     _known: dict[str, StudyRun] = field(default_factory=dict)
+
+    def changed(self, change: Callable[[StudyScenario], StudyScenario]) -> Runner:
+        """A runner that changes every scenario; it knows the runs that were made, and records its own."""
+        return Runner(self.quick, self.threads, self.progress, change, [], self._known)
+
+    def actual(self, scenario: Scenario) -> Scenario:
+        """The scenario that is run in the place of this one."""
+        if self.change is None:
+            return scenario
+        return self.change(StudyScenario.of(scenario, way_of(scenario)))
 
     def model(self, scenario: Scenario) -> _forebay.Model:
         """The compiled scenario, cut down if that is wanted."""
@@ -104,6 +117,7 @@ class Runner:
                     found=repr(scenario),
                     expected="what `s.scenario(file)` gives",
                 )
+            scenario = self.actual(scenario)
             model = self.model(scenario)
             key = f"{way_of(scenario)}\n{model.resolved()}"
             if key not in self._known and key not in wanted:

@@ -45,6 +45,24 @@ class StudyScenario(Scenario):
         plain = Scenario._of(self.text, self.name, self.directory, self.sets)
         return StudyScenario.of(plain.set(key, value), self._way)
 
+    def value(self, key: str) -> Any:
+        """The value of a key, defaults filled in and in SI units, or ``None`` if it has none.
+
+        Parameters
+        ----------
+        key
+            The path of the key, as :meth:`set` takes it: ``"scheduler.policy"``, ``"processor.card.count"``.
+        """
+        value: Any = self.resolved
+        for step in key.split("."):
+            if isinstance(value, list):
+                value = next((one for one in value if isinstance(one, dict) and one.get("name") == step), None)
+            elif isinstance(value, dict):
+                value = value.get(step)
+            else:
+                return None
+        return value
+
     def solved(self) -> StudyScenario:
         """A copy that is solved: a pipeline by its Markov chain, an inline card by its limits."""
         return StudyScenario.of(self, "solution")

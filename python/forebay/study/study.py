@@ -7,16 +7,22 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, overload
 
 from forebay import _forebay
+from forebay.placement import Placement
+from forebay.run import Run
 from forebay.scenario import Scenario
 from forebay.study import page
-from forebay.study.claims import Band, Claim, Parameter
+from forebay.study.claims import BASES, Band, Basis, Change, Claim, Control, Parameter
 from forebay.study.errors import problem
 from forebay.study.files import StudyFiles
 from forebay.study.page import Series
 from forebay.study.runs import Runner, StudyRun
 from forebay.study.scenarios import StudyScenario
 
-__all__ = ["Study"]
+__all__ = ["Enough", "Study"]
+
+
+class Enough(Exception):
+    """Ends a study that is run for some of its claims only: they are measured."""
 
 
 class Study:
@@ -32,6 +38,12 @@ class Study:
         self._started = False
         self.blocks: list[dict[str, Any]] = []
         self.claims: list[Claim] = []
+        self.controls: list[Control] = []
+        self.repeated_over = "seeds"
+        self.changes: list[Change] = []
+        self.wanted: set[str] | None = None
+        self.under = ""
+        """Name of the control or reading under which the study runs; empty as it is, and in repetitions."""
 
     @property
     def quick(self) -> bool:
@@ -79,8 +91,73 @@ class Study:
         """
         return Band(low, high, unit, source)
 
+    def control(self, name: str, *, says: str, change: Change) -> str:
+        """Declares a wrong rule: the study is run with it once more, and each claim that names it must fail then.
+
+        A claim that holds under its control too is not decided, because it would hold whatever the rule.
+
+        Parameters
+        ----------
+        name
+            A short name, unique in the study; claims give it as their ``control``.
+        says
+            What is wrong under it, as one sentence.
+        change
+            Called with each scenario that is run; returns it, or a changed one: ``one.set(key, value)``.
+            ``one.value(key)`` has the value of a key.
+
+        Returns
+        -------
+        str
+            The name.
+        """
+        return self._control(Control(name, says, change))
+
+    def reading(self, name: str, *, says: str, change: Change) -> str:
+        """Declares another reading of the paper: the study is run with it once more, and all claims are counted."""
+        return self._control(Control(name, says, change, reading=True))
+
+    def _control(self, control: Control) -> str:
+        if self._started:
+            raise problem(f"control `{control.name}` is declared after the first run")
+        if not control.name or not control.says.strip():
+            raise problem("a control needs a name and what it says")
+        if any(one.name == control.name for one in self.controls):
+            raise problem(f"control `{control.name}` is there already")
+        self.controls.append(control)
+        return control.name
+
+    def repeat(self, over: str, changes: Sequence[Change]) -> None:
+        """Says what a repetition of the study changes in each scenario, in the place of the seed.
+
+        The values of a claim over all repetitions give its interval. Without this call the seeds of simulations are
+        others in each repetition.
+
+        Parameters
+        ----------
+        over
+            What differs, in the plural: ``"link orders"``.
+        changes
+            One for each repetition beside the study as it is.
+        """
+        if self._started:
+            raise problem("repetitions are declared after the first run")
+        if not changes:
+            raise problem("there is no repetition", expected="a list of changes")
+        self.repeated_over, self.changes = over, list(changes)
+
     def claim(
-        self, id: str, *, says: str, quote: str, where: str, parameters: Sequence[Parameter], band: Band
+        self,
+        id: str,
+        *,
+        says: str,
+        quote: str,
+        where: str,
+        parameters: Sequence[Parameter],
+        band: Band,
+        control: str = "",
+        basis: Basis = "test",
+        because: str = "",
     ) -> Claim:
         """Declares a claim of a paper, before the first run.
 
@@ -98,6 +175,14 @@ class Study:
             Parameters for which it is tested: `printed` and `assumed`.
         band
             The values for which it holds.
+        control
+            The name of a wrong rule, declared by `control`, under which it must fail.
+        basis
+            ``"test"``, or why it is no test of its sentence: ``"arithmetic"`` (the paper's printed numbers decide it),
+            ``"fitted"`` (a parameter was chosen by it), ``"consistency"`` (it compares numbers of the paper with each
+            other), ``"input"`` (what goes in comes out). Those are counted apart.
+        because
+            Why it is no test.
 
         Returns
         -------
@@ -108,13 +193,24 @@ class Study:
             raise problem(
                 f"claim `{id}` has no quote", hint="what no paper says is an observation: `s.observation`"
             )
-        return self._declare(Claim(id, "claim", says, quote, where, tuple(parameters), band))
+        claim = Claim(id, "claim", says, quote, where, tuple(parameters), band, basis, because, control)
+        return self._declare(claim)
 
     def observation(
-        self, id: str, *, says: str, band: Band, where: str = "", parameters: Sequence[Parameter] = ()
+        self,
+        id: str,
+        *,
+        says: str,
+        band: Band,
+        where: str = "",
+        parameters: Sequence[Parameter] = (),
+        control: str = "",
+        basis: Basis = "test",
+        because: str = "",
     ) -> Claim:
         """Declares an observation: as a claim, but it is no sentence of a paper, and is counted apart."""
-        return self._declare(Claim(id, "observation", says, "", where, tuple(parameters), band))
+        claim = Claim(id, "observation", says, "", where, tuple(parameters), band, basis, because, control)
+        return self._declare(claim)
 
     def _declare(self, claim: Claim) -> Claim:
         if self._started:
@@ -130,6 +226,22 @@ class Study:
             raise problem(
                 f"claim `{claim.id}` has no place in a paper", hint='give `where="[H] section 4.2"`'
             )
+        if claim.basis not in BASES:
+            raise problem(f"`{claim.id}` has the basis `{claim.basis}`", expected=", ".join(BASES))
+        if (claim.basis == "test") == bool(claim.because.strip()):
+            raise problem(
+                f"`{claim.id}` has the basis `{claim.basis}` and "
+                f"{'a' if claim.because.strip() else 'no'} reason why it is no test",
+                hint='`because` belongs to any other basis than "test"',
+            )
+        if claim.control and claim.basis != "test":
+            raise problem(f"`{claim.id}` is no test, and names a control", hint="take `control` away")
+        if claim.control and all(one.name != claim.control for one in self.controls if not one.reading):
+            known = ", ".join(one.name for one in self.controls if not one.reading)
+            raise problem(
+                f"`{claim.id}` names the control `{claim.control}`, which is not declared",
+                expected=known or "a control that was declared by `s.control` before",
+            )
         self.claims.append(claim)
         return claim
 
@@ -140,6 +252,14 @@ class Study:
             known = ", ".join(one.id for one in self.claims)
             raise problem(f"there is no claim `{id}`", expected=known or "a claim that was declared before")
         return claim.measured(value, found=found, why=why)
+
+    def simulate(self, scenario: Scenario, policy: Placement) -> Run:
+        """Simulates a scenario with a policy of the study's own; the run is not recorded.
+
+        Use this and not ``scenario.simulate``, so that controls and repetitions reach the run too.
+        """
+        self._begin()
+        return self._runner.actual(scenario).simulate(policy=policy, progress=False)
 
     # ---- Scenarios and runs
 
@@ -166,10 +286,16 @@ class Study:
 
     def run(self, scenario: Scenario | Iterable[Scenario]) -> StudyRun | list[StudyRun]:
         """Runs a scenario, or several in parallel; equal scenarios of a study are run once."""
-        self._started = True
+        self._begin()
         if isinstance(scenario, Scenario):
             return self._runner.run([scenario])[0]
         return self._runner.run(list(scenario))
+
+    def _begin(self) -> None:
+        """Notes that runs begin. What is run for some claims only ends once those are measured."""
+        self._started = True
+        if self.wanted is not None and all(one.is_measured for one in self.claims if one.id in self.wanted):
+            raise Enough
 
     def sweep(self, scenario: Scenario, key: str, values: Iterable[Any]) -> list[StudyRun]:
         """A run for each value of the key, in parallel."""
@@ -193,13 +319,13 @@ class Study:
             ``elapsed_s``, ``throughput_bps`` and ``total_latency_mean_s``.
         """
         self._started = True
-        found: dict[str, float] = _mapping(_forebay.bound(self._runner.model(scenario)))
+        found: dict[str, float] = _mapping(_forebay.bound(self._runner.model(self._runner.actual(scenario))))
         return found
 
     def optimum(self, scenario: Scenario) -> dict[str, float] | None:
         """The same figures of the best placement, found by trying all; ``None`` if there are too many."""
         self._started = True
-        found = _forebay.optimum(self._runner.model(scenario))
+        found = _forebay.optimum(self._runner.model(self._runner.actual(scenario)))
         return None if found is None else _mapping(found)
 
     def figures(self, runs: Iterable[StudyRun], path: str, factor: float = 1.0) -> list[float]:

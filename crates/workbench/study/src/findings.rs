@@ -24,12 +24,26 @@ pub struct Findings {
     pub quick: bool,
     /// Whether the study came to its end, or was interrupted.
     pub complete: bool,
+    /// Of each other reading of the paper, how many claims hold with it.
+    #[serde(default)]
+    pub readings: Vec<ReadingCount>,
+}
+
+/// How many claims have their values in their bands with another reading of the paper.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReadingCount {
+    /// What is read otherwise.
+    pub says: String,
+    /// Claims whose values lie in their bands.
+    pub held: usize,
+    /// Claims that were tested with it.
+    pub claims: usize,
 }
 
 impl Findings {
-    /// The claims, or the observations.
-    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Claim> {
-        self.claims.iter().filter(move |claim| claim.kind == kind)
+    /// The claims, or the observations, that rest on one basis.
+    pub fn of(&self, kind: Kind, basis: Basis) -> impl Iterator<Item = &Claim> {
+        self.claims.iter().filter(move |claim| claim.kind == kind && claim.basis == basis)
     }
 }
 
@@ -41,6 +55,67 @@ pub enum Kind {
     Claim,
     /// Ours.
     Observation,
+}
+
+/// What a statement rests on: whether it is a test, and if it is none, why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// A test.
+    Test,
+    /// Numbers that the paper prints decide it.
+    Arithmetic,
+    /// A parameter was fitted to it, or assumed for it.
+    Fitted,
+    /// It compares numbers of the paper with each other.
+    Consistency,
+    /// What goes in comes out.
+    Input,
+}
+
+impl Basis {
+    /// All, in the order of the page.
+    pub const ALL: [Basis; 5] =
+        [Basis::Test, Basis::Arithmetic, Basis::Fitted, Basis::Consistency, Basis::Input];
+}
+
+/// What band, repetitions and control come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It holds, and fails under its control.
+    Holds,
+    /// It does not hold.
+    Fails,
+    /// It holds under its control too, or its interval meets the end of the band.
+    #[serde(rename = "not decided")]
+    NotDecided,
+}
+
+/// What a claim came to with changed scenarios.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Under {
+    /// What was changed.
+    pub says: String,
+    /// Whether all values lie in the band.
+    pub holds: bool,
+    /// What was found, in words.
+    pub figure: String,
+}
+
+/// Where the value that is nearest to the end of the band lies, over repetitions.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Interval {
+    /// What differs between the repetitions.
+    pub over: String,
+    /// How many there are.
+    pub count: usize,
+    /// In how many all values lie in the band.
+    pub held: usize,
+    /// The mean distance of that value from the end of the band, if it is a number.
+    pub margin: Option<f64>,
+    /// Half the width of its 95 % confidence interval.
+    pub half_width: Option<f64>,
 }
 
 /// A statement, the band of values for which it holds, and what was measured.
@@ -67,6 +142,20 @@ pub struct Claim {
     pub holds: bool,
     /// Why, or under what condition.
     pub why: String,
+    /// What it rests on.
+    pub basis: Basis,
+    /// Why it is no test; empty if it is one.
+    pub because: String,
+    /// What band, repetitions and control come to.
+    pub verdict: Verdict,
+    /// Why it is not decided; empty if it is.
+    pub open: String,
+    /// With the wrong rule under which it must fail, if it names one.
+    pub control: Option<Under>,
+    /// With other readings of the paper.
+    pub readings: Vec<Under>,
+    /// Over repetitions, if they differ.
+    pub interval: Option<Interval>,
 }
 
 /// A parameter of a claim.

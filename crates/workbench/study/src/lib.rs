@@ -15,7 +15,10 @@ mod report;
 mod study;
 
 pub use error::{PageError, StudyError};
-pub use findings::{Band, Block, Claim, Findings, Kind, Parameter, Record, Whose};
+pub use findings::{
+    Band, Basis, Block, Claim, Findings, Interval, Kind, Parameter, ReadingCount, Record, Under, Verdict,
+    Whose,
+};
 pub use forebay_page::Made;
 pub use quick::shorter;
 pub use report::{page, render};

@@ -8,7 +8,7 @@ use forebay_page::element::element;
 use forebay_page::units::micro;
 
 use crate::error::PageError;
-use crate::findings::{Block, Findings, Kind};
+use crate::findings::{Basis, Block, Findings, Kind, Verdict};
 use forebay_page::Made;
 
 /// The page of findings, both as the JSON that the package of Python writes.
@@ -26,8 +26,8 @@ pub fn render(findings: &Findings, made: &Made) -> String {
     let title = findings.about.first().map_or(findings.name.as_str(), String::as_str);
     let main = element("main")
         .child(document::header(&frame(findings, title)))
-        .children(claims::section(Kind::Claim, findings))
-        .children(claims::section(Kind::Observation, findings))
+        .children(claims::sections(Kind::Claim, findings))
+        .children(claims::sections(Kind::Observation, findings))
         .children(document::parts(&blocks(&findings.blocks)))
         .child(runs::section(&findings.runs));
     let rest = format!(
@@ -39,15 +39,10 @@ pub fn render(findings: &Findings, made: &Made) -> String {
 }
 
 fn frame(findings: &Findings, title: &str) -> Frame {
-    let count = |kind| {
-        let all: Vec<bool> = findings.of_kind(kind).map(|claim| claim.holds).collect();
-        (all.iter().filter(|holds| **holds).count(), all.len())
-    };
-    let verdict = match (count(Kind::Claim), count(Kind::Observation)) {
-        ((_, 0), (_, 0)) => title.to_owned(),
-        ((_, 0), (held, all)) => said(held, all, "observation", "observations"),
-        ((held, all), _) => said(held, all, "claim", "claims"),
-    };
+    let verdict = [(Kind::Claim, "claim", "claims"), (Kind::Observation, "observation", "observations")]
+        .into_iter()
+        .find_map(|(kind, one, many)| said(&findings.of(kind, Basis::Test).collect::<Vec<_>>(), one, many))
+        .unwrap_or_else(|| title.to_owned());
     let mut warnings = Vec::new();
     if !findings.complete {
         warnings.push("Broken off: the results until then are here, the rest is missing.".to_owned());
@@ -66,11 +61,22 @@ fn frame(findings: &Findings, title: &str) -> Frame {
     }
 }
 
-fn said(held: usize, all: usize, one: &str, many: &str) -> String {
+/// How many of these hold, fail and are not decided, if there are any.
+fn said(claims: &[&crate::Claim], one: &str, many: &str) -> Option<String> {
+    let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let all = claims.len();
+    let (held, failed, open) = (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::NotDecided));
     match (held, all) {
-        (1, 1) => format!("The {one} holds"),
-        (held, all) if held == all => format!("All {all} {many} hold"),
-        (held, all) => format!("{held} of {all} {} hold", if all == 1 { one } else { many }),
+        (_, 0) => None,
+        (1, 1) => Some(format!("The {one} holds")),
+        (held, all) if held == all => Some(format!("All {all} {many} hold")),
+        _ => {
+            let noun = if all == 1 { one } else { many };
+            let rest = [(failed, if failed == 1 { "fails" } else { "fail" }), (open, "not decided")];
+            let rest = rest.iter().filter(|(count, _)| *count > 0);
+            let rest: Vec<String> = rest.map(|(count, word)| format!("{count} {word}")).collect();
+            Some(format!("{held} of {all} {noun} hold, {}", rest.join(", ")))
+        }
     }
 }
 

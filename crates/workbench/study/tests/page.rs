@@ -28,7 +28,24 @@ fn claim(id: &str, kind: &str, holds: bool) -> Value {
         ],
         "band": { "low": 0.9, "high": null, "unit": "us", "source": "printed 1.0, ten per cent" },
         "values": [null], "figure": "240,000 packets", "holds": holds, "why": "Because.",
+        "basis": "test", "because": "", "verdict": if holds { "holds" } else { "fails" }, "open": "",
+        "control": { "name": "turns", "says": "In turns.", "holds": false, "values": [0.5], "figure": "half as much" },
+        "readings": [{ "name": "other", "says": "As printed.", "holds": true, "values": [1.0], "figure": "the same" }],
+        "interval": { "over": "seeds", "count": 5, "held": if holds { 5 } else { 0 }, "margin": if holds { 0.25 } else { -0.25 },
+            "half_width": 0.125 },
     })
+}
+
+/// The same with another basis, and not decided.
+fn open(id: &str, basis: &str) -> Value {
+    let mut claim = claim(id, "claim", true);
+    claim["basis"] = json!(basis);
+    claim["because"] = json!(if basis == "test" { "" } else { "Two printed numbers." });
+    claim["verdict"] = json!("not decided");
+    claim["open"] = json!("it holds under its control too");
+    claim["control"]["holds"] = json!(true);
+    claim["interval"] = Value::Null;
+    claim
 }
 
 fn series(name: &str, xs: Value, ys: Value, place: &str) -> Value {
@@ -46,7 +63,9 @@ fn findings() -> Value {
     let names = json!(["fetch-and-decode waits", "uniform 0 to 1960 B", "a third name that is long"]);
     json!({
         "name": "own", "about": ["A title", "An introduction."], "quick": true, "complete": false,
-        "claims": [claim("one", "claim", true), claim("two", "claim", false), claim("three", "observation", true)],
+        "claims": [claim("one", "claim", true), claim("two", "claim", false), claim("three", "observation", true),
+            open("four", "test"), open("five", "arithmetic")],
+        "readings": [{ "name": "other", "says": "As printed.", "held": 2, "claims": 3 }],
         "blocks": [
             { "section": "A section" },
             { "text": "A paragraph." },
@@ -80,7 +99,17 @@ fn a_claim_shows_words_place_parameters_band_and_verdict() {
     let page = page(&findings());
     stands_alone(&page);
     for words in [
-        "1 of 2 claims hold",
+        "1 of 3 claims hold, 1 fails, 1 not decided",
+        "Of 3, 1 hold, 1 do not hold, and 1 are not decided",
+        "?\u{a0}not decided: it holds under its control too",
+        "href=\"#four\"",
+        "Control: In turns. Under it it fails: half as much",
+        "Over 5 seeds the values lie in the band in 5; the nearest value to its end is 0.25\u{a0}\u{b1}\u{a0}0.125\u{a0}µs inside.",
+        "0.25\u{a0}\u{b1}\u{a0}0.125\u{a0}µs outside.",
+        "Other reading: As printed. With it the values are inside the band: the same",
+        "With it, 2 of 3 claims",
+        "Arithmetic of the paper",
+        "Two printed numbers.",
         "Its &lt;words&gt;.",
         "[H] figure 3",
         "Our reading of 17.6 µs.",
@@ -98,6 +127,10 @@ fn a_claim_shows_words_place_parameters_band_and_verdict() {
     ] {
         assert!(page.contains(words), "the page lacks `{words}`");
     }
+    // What is no test is counted in a section of its own.
+    let (tests, arithmetic) = page.split_once("<h2>Arithmetic of the paper</h2>").unwrap();
+    assert!(tests.contains("id=\"four\"") && !tests.contains("id=\"five\""));
+    assert!(arithmetic.contains("id=\"five\"") && !page.contains("set before the first run"));
     // Observations are in a table of their own, and only there.
     let (claims, observations) = page.split_once("<h2>Observations</h2>").unwrap();
     assert!(claims.contains("id=\"two\"") && !claims.contains("id=\"three\""));

@@ -5,23 +5,49 @@ use forebay_page::element::{Element, element};
 use forebay_page::units;
 use serde_json::Value;
 
-use crate::findings::{Band, Claim, Findings, Kind, Parameter, Whose};
+use crate::findings::{Band, Basis, Claim, Findings, Interval, Kind, Parameter, Verdict, Whose};
 
-/// A section with the table, if there are any of the kind.
-pub(super) fn section(kind: Kind, findings: &Findings) -> Option<Element> {
-    let claims: Vec<&Claim> = findings.of_kind(kind).collect();
-    let (title, about) = match kind {
-        Kind::Claim => (
+/// A section with a table for each basis that claims or observations have: tests first, and apart what is none.
+pub(super) fn sections(kind: Kind, findings: &Findings) -> Vec<Element> {
+    let sections = Basis::ALL.into_iter().filter_map(|basis| section(kind, basis, findings));
+    sections.collect()
+}
+
+/// Heading and explanation.
+fn about(kind: Kind, basis: Basis) -> (&'static str, &'static str) {
+    match (kind, basis) {
+        (Kind::Claim, Basis::Test) => (
             "Claims",
-            "Each is a sentence of a paper. Its band was set before the first run, and it holds if every measured \
-             value lies in the band.",
+            "Each is a sentence of a paper. It holds if every measured value lies in its band, if the interval over \
+             the repetitions does too, and if it fails under its control, a wrong rule. It is not decided if it holds \
+             under its control too or if the interval meets the end of the band.",
         ),
-        Kind::Observation => (
-            "Observations",
-            "These are no sentences of a paper, and they are counted apart. Their bands were set before the first \
-             run too.",
+        (Kind::Observation, Basis::Test) => {
+            ("Observations", "These are no sentences of a paper, and they are counted apart.")
+        }
+        (Kind::Claim, Basis::Arithmetic) => (
+            "Arithmetic of the paper",
+            "Numbers that the paper prints decide these sentences. No run could have come out otherwise.",
         ),
-    };
+        (Kind::Claim, Basis::Fitted) => (
+            "Claims with a fitted parameter",
+            "A parameter that the paper does not print was chosen by these sentences, so that they are no tests.",
+        ),
+        (Kind::Claim, Basis::Consistency) => (
+            "Consistency of the paper",
+            "These compare numbers of the paper with each other. They reproduce nothing.",
+        ),
+        (Kind::Claim, Basis::Input) => ("Inputs", "What goes in comes out."),
+        (Kind::Observation, _) => (
+            "Observations that are inputs",
+            "A number that was put in, or chosen by the observation, decides these.",
+        ),
+    }
+}
+
+fn section(kind: Kind, basis: Basis, findings: &Findings) -> Option<Element> {
+    let claims: Vec<&Claim> = findings.of(kind, basis).collect();
+    let (title, about) = about(kind, basis);
     if claims.is_empty() {
         return None;
     }
@@ -30,19 +56,58 @@ pub(super) fn section(kind: Kind, findings: &Findings) -> Option<Element> {
     let rows = claims.iter().flat_map(|claim| [Some(row(claim)), parameters(&claim.parameters)]);
     let body = element("tbody").children(rows.flatten());
     let table = element("table").class("claims").child(head).child(body);
-    let held = claims.iter().filter(|claim| claim.holds).count();
-    let section = element("section")
+    let links = [Verdict::Fails, Verdict::NotDecided].map(|verdict| links(&claims, verdict));
+    let mut section = element("section")
         .child(element("h2").text(title))
-        .child(element("p").text(format!("{held} of {} hold. {about}", claims.len())))
-        .children(failed(&claims));
+        .child(element("p").text(format!("{}. {about}", counts(&claims))))
+        .children(links.into_iter().flatten());
+    if kind == Kind::Claim && basis == Basis::Test {
+        section = section.children(without_control(&claims)).children(readings(findings));
+    }
     Some(section.child(document::scroll(title, table)))
 }
 
-/// Links to those that do not hold.
-fn failed(claims: &[&Claim]) -> Option<Element> {
-    let mut line = element("p").text("Does not hold: ");
+fn counts(claims: &[&Claim]) -> String {
+    let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let (held, failed, open) = (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::NotDecided));
+    format!("Of {}, {held} hold, {failed} do not hold, and {open} are not decided", claims.len())
+}
+
+/// How many have no control, where others have one.
+fn without_control(claims: &[&Claim]) -> Option<Element> {
+    let count = claims.iter().filter(|claim| claim.control.is_none()).count();
+    let words =
+        format!("{count} of them have no control: they are about no rule, or the runs were left out.");
+    (count > 0).then(|| element("p").text(words))
+}
+
+/// Counts with other readings of the paper.
+fn readings(findings: &Findings) -> Vec<Element> {
+    let sentences = findings.readings.iter().map(|one| {
+        let words = format!(
+            "Other reading: {} With it, {} of {} claims, those with fitted parameters included, have their values in \
+             their bands.",
+            one.says, one.held, one.claims
+        );
+        element("p").text(units::micro(&words))
+    });
+    sentences.collect()
+}
+
+fn sign(verdict: Verdict) -> (&'static str, &'static str, &'static str) {
+    match verdict {
+        Verdict::Holds => ("verdict good", "\u{2713}", "holds"),
+        Verdict::Fails => ("verdict bad", "\u{2717}", "does not hold"),
+        Verdict::NotDecided => ("verdict open", "?", "not decided"),
+    }
+}
+
+/// Links to those with this verdict.
+fn links(claims: &[&Claim], verdict: Verdict) -> Option<Element> {
+    let (_, _, word) = sign(verdict);
+    let mut line = element("p").text(format!("{}{}: ", word[..1].to_uppercase(), &word[1..]));
     let mut count = 0;
-    for claim in claims.iter().filter(|claim| !claim.holds) {
+    for claim in claims.iter().filter(|claim| claim.verdict == verdict) {
         let link = element("a").at("href", format!("#{}", claim.id)).text(claim.id.as_str());
         line = if count == 0 { line } else { line.text(", ") }.child(link);
         count += 1;
@@ -51,17 +116,40 @@ fn failed(claims: &[&Claim]) -> Option<Element> {
 }
 
 fn row(claim: &Claim) -> Element {
-    let (class, sign, word) = match claim.holds {
-        true => ("verdict good", "\u{2713}", "holds"),
-        false => ("verdict bad", "\u{2717}", "does not hold"),
-    };
-    let verdict = element("span").class(class).text(format!("{sign}\u{a0}{word}"));
+    let (class, sign, word) = sign(claim.verdict);
+    let reason = if claim.open.is_empty() { String::new() } else { format!(": {}", claim.open) };
+    let verdict = element("span").class(class).text(format!("{sign}\u{a0}{word}{reason}"));
+    let mut notes = vec![claim.why.clone(), claim.because.clone()];
+    notes.extend(claim.interval.as_ref().map(|one| interval(one, &claim.band.unit)));
+    notes.extend(claim.control.as_ref().map(|under| {
+        let word = if under.holds { "it holds too" } else { "it fails" };
+        format!("Control: {} Under it {word}: {}", under.says, under.figure)
+    }));
+    notes.extend(claim.readings.iter().map(|under| {
+        let word = if under.holds { "inside" } else { "outside" };
+        format!("Other reading: {} With it the values are {word} the band: {}", under.says, under.figure)
+    }));
+    let notes = notes.iter().filter(|note| !note.is_empty());
+    let notes = notes.map(|note| element("p").class("why").text(units::micro(note)));
     let found = element("td").child(verdict).child(element("p").text(units::micro(&claim.figure)));
-    let found = match claim.why.is_empty() {
-        true => found,
-        false => found.child(element("p").class("why").text(units::micro(&claim.why))),
-    };
+    let found = found.children(notes);
     element("tr").at("id", claim.id.as_str()).child(statement(claim)).child(band(&claim.band)).child(found)
+}
+
+/// The interval in words.
+fn interval(interval: &Interval, unit: &str) -> String {
+    let number = |value: f64| units::round(units::digits(value));
+    let unit = if unit.is_empty() { String::new() } else { format!("\u{a0}{unit}") };
+    let over =
+        format!("Over {} {} the values lie in the band in {}", interval.count, interval.over, interval.held);
+    match (interval.margin, interval.half_width) {
+        (Some(margin), Some(half)) => {
+            let side = if margin < 0.0 { "outside" } else { "inside" };
+            let (margin, half) = (number(margin.abs()), number(half));
+            format!("{over}; the nearest value to its end is {margin}\u{a0}\u{b1}\u{a0}{half}{unit} {side}.")
+        }
+        _ => format!("{over}; some of them are no finite numbers."),
+    }
 }
 
 /// The paper's words, then our reading and the place.
