@@ -23,7 +23,7 @@ PARTS = [
     ("Results of claims", "claims", "Claim", ["measured", "holds", "verdict", "open", "margin"]),
     ("Scenarios", "study", "Study", ["scenario", "file"]),
     ("Settings of scenarios", "scenarios", "StudyScenario", ["set", "value", "solved", "closed"]),
-    ("Runs", "study", "Study", ["run", "sweep", "grid", "bound", "optimum", "simulate", "figures", "quick"]),
+    ("Runs", "study", "Study", ["run", "sweep", "grid", "bound", "optimum", "simulate", "figures", "quick", "wants"]),
     ("The report", "study", "Study", ["section", "text", "series", "paper", "plot", "table", "heat"]),
     ("Figures as text", "units", None, ["digits", "percent", "bits", "time"]),
     ("Lists of figures", "figures", None, ["falls", "rises", "against", "correlation", "ranks", "join"]),

@@ -242,7 +242,7 @@ def test_what_is_no_test_is_counted_apart(own) -> None:
     findings = run(own(body))
     verdicts = findings.manifest()["verdicts"]["claims"]
     assert (verdicts["test"]["holds"], verdicts["arithmetic"]["fails"]) == (1, 1)
-    assert findings.lines()[-1] == "1 claim: 1 holds; 1 claim by arithmetic: 1 fails; 1 runs"
+    assert findings.lines()[-1] == "1 claim: 1 holds; 1 arithmetic claim: 1 fails; 1 runs"
     page = findings.page()
     assert "Arithmetic of the paper" in page and "2 is printed." in page
 

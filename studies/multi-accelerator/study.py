@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import nan
-from statistics import correlation, fmean
+from math import inf, nan
+from statistics import fmean
 
 from forebay.study import (
     Series,
     Study,
     StudyRun,
     StudyScenario,
+    against,
     bits,
+    correlation,
     digits,
     join,
     percent,
@@ -42,6 +44,11 @@ QUEUES = [10, 20, 50, 100, 200, 500, 1000, 2000]
 SHORT = 300_000
 """Packets of the runs that are beside the paper's figures: another seed changes the mean latency by 0.2 %."""
 
+TWO_CARDS = [
+    "cpu-load-alpha", "cpu-packets-alpha", "cpu-packets-beta", "cpu-control", "throughput-follows", "global-latency",
+]  # fmt: skip
+"""Claims that are measured on the paper's host with two cards."""
+
 Grid = list[list[StudyRun]]
 
 
@@ -52,25 +59,51 @@ class Bench:
     s: Study
     host: StudyScenario
     grids: dict[str, Grid] = field(default_factory=dict)
+    """Made by `enhanced`: with and without the scheduler, by architecture."""
+
+    def grid(self, name: str) -> Grid:
+        """Runs over all alpha and beta: with queues of 1000 and of 50, calm, and with one card."""
+        if name not in self.grids:
+            short = self.host.set("traffic.packets", SHORT)
+            host = {
+                "1000": self.host,
+                "50": queue_of(self.host, 50),
+                "calm": short.set("traffic.rate", "200 Mbit/s"),
+                "one": short.set("processor.card.count", 1),
+            }[name]
+            self.grids[name] = self.s.grid(host, "processor.cpu.beta", BETA, "processor.cpu.alpha", ALPHA)
+        return self.grids[name]
 
 
 def study(s: Study) -> None:
     declare(s)
     b = Bench(s, s.scenario("host.toml"))
-    make_grids(b)
-    scheme_and_printed(b)
-    two_cards(b)
-    two_card_measures(b)
-    queues(b)
-    setup_time(b)
-    calm(b)
-    card_count(b, s.scenario("buses.toml"))
-    one_card(b)
-    enhanced(b)
-    enhanced_measures(b)
-    buffer_places(b)
-    latency_at_alpha_1(b)
-    small_on_cpu(b)
+    if s.wants():
+        scheme_and_printed(b)
+        two_cards(b)
+    if s.wants(*TWO_CARDS):
+        two_card_measures(b)
+    if s.wants("latency-minimum", "global-latency-packets"):
+        latency_measures(b)
+    if s.wants("queue-50-similar", "queue-50-amplified", "queue-50-latency"):
+        queues(b)
+    if s.wants("throughput-500", "t-init-border"):
+        setup_time(b)
+    if s.wants("calm-cpu", "calm-unchanged", "calm-cards"):
+        calm(b)
+    if s.wants("four-bus", "cards-idle"):
+        card_count(b, s.scenario("buses.toml"))
+    if s.wants("one-card-similar", "one-card-alpha"):
+        one_card(b)
+    if s.wants("scheduling-throughput", "scheduling-latency", "alpha-none-throughput", "alpha-none-latency", "overload-most"):
+        enhanced(b)
+        enhanced_measures(b)
+    if s.wants("buffer-or-prefetch", "both-more", "prefetch-aware", "aware-worse"):
+        buffer_places(b)
+    if s.wants("latency-order"):
+        latency_at_alpha_1(b)
+    if s.wants("small-on-cpu"):
+        small_on_cpu(b)
 
 
 # ---- Helpers
@@ -92,7 +125,12 @@ def flat(grid: Grid, path: str) -> list[float]:
 
 def ratios(after: Sequence[float], before: Sequence[float]) -> list[float]:
     """Quotients; that of two zeros is 1."""
-    return [1.0 if y == 0 and x == 0 else x / y if y else nan for x, y in zip(after, before)]
+    return [x / y if y else 1.0 if x == 0 else nan for x, y in zip(after, before)]
+
+
+def ratio(after: float, before: float) -> float:
+    """A quotient, as of :func:`ratios`: a control may leave the CPU or a card without packets."""
+    return ratios([after], [before])[0]
 
 
 def change(value: float) -> str:
@@ -100,10 +138,10 @@ def change(value: float) -> str:
     return f"{100 * (value - 1):+.2f} %"
 
 
-def steps(grid: Grid, path: str) -> list[float]:
-    """In every row the change from each value to the next, per cent."""
+def upward(grid: Grid, path: str) -> list[float]:
+    """In each row in which it is not zero from the begin, the largest step upwards by the fall of the row."""
     rows = [[run[path] for run in row] for row in grid]
-    return [100 * (ratio - 1) for row in rows for ratio in ratios(row[1:], row[:-1])]
+    return [against(row) for row in rows if row[0] > 0.001 * max(max(one) for one in rows)] or [inf]
 
 
 def crossing(xs: Sequence[float], ys: Sequence[float], level: float) -> float:
@@ -121,19 +159,6 @@ def lines(s: Study, grid: Grid, path: str, factor: float) -> list[Series]:
 
 
 # ---- Figures 1 to 6
-
-
-def make_grids(b: Bench) -> None:
-    """Runs over all alpha and beta."""
-    short = b.host.set("traffic.packets", SHORT)
-    setups = {
-        "1000": b.host,
-        "50": queue_of(b.host, 50),
-        "calm": short.set("traffic.rate", "200 Mbit/s"),
-        "one": short.set("processor.card.count", 1),
-    }
-    for name, host in setups.items():
-        b.grids[name] = b.s.grid(host, "processor.cpu.beta", BETA, "processor.cpu.alpha", ALPHA)
 
 
 def scheme_and_printed(b: Bench) -> None:
@@ -163,7 +188,7 @@ def scheme_and_printed(b: Bench) -> None:
     card = single(b.host.set("processor.card.count", 1))
     cpu = b.host.set("scheduler.policy", "single").set("scheduler.processor", "cpu")
     alone = s.run([one.set("traffic", fixed) for one in (card, cpu)])
-    best = b.grids["1000"][0][0]
+    best = b.grid("1000")[0][0]
     s.table(
         "Throughput",
         ["", "here", "printed"],
@@ -188,7 +213,7 @@ def two_cards(b: Bench) -> None:
         scheduler chooses an idle CPU as long as alpha (p0 + beta) is less than that; p0 is about 20 µs.
         With 1000 jobs alpha therefore has an effect from some hundreds on, with 50 from some tens on.""")
     for queue in ("1000", "50"):
-        grid = b.grids[queue]
+        grid = b.grid(queue)
         of = {"1000": "[H] figure {}", "50": None}[queue]
         printed = [s.paper("printed: slightly more than 500 Mbit/s", [1], [500_000], "section 4.2")]
         for number, title, unit, path, factor in (
@@ -205,33 +230,33 @@ def two_cards(b: Bench) -> None:
 
 
 def two_card_measures(b: Bench) -> None:
-    grid = b.grids["1000"]
+    grid = b.grid("1000")
     loads, rates = flat(grid, "cpu.load"), flat(grid, "throughput_bps")
     totals = flat(grid, "total_latency.mean_s")
     first = [run["cpu.load"] for run in grid[0]]
-    short = b.grids["50"]
+    short = b.grid("50")
     b.s.measured(
-        "cpu-load-alpha", [*steps(grid, "cpu.load"), *steps(short, "cpu.load")],
+        "cpu-load-alpha", [*upward(grid, "cpu.load"), *upward(short, "cpu.load")],
         f"Without beta and with queues of 1000 the load is {join(percent(x) for x in first)} at alpha "
         f"{join(ALPHA)}; with beta 17.6 us it ends at {percent(grid[1][-1]['cpu.load'])}. With queues of 50 "
         f"it is {join(percent(run['cpu.load']) for run in short[0])}.",
         "Up to alpha 100 the load hardly changes: an idle CPU is chosen until alpha p0 exceeds the time of "
         "a full card queue. Most of the fall lies between alpha 100 and 500, and with beta before it.",
     )  # fmt: skip
-    moved = grid[0][1]["cpu.bytes"] / grid[0][0]["cpu.bytes"]
+    moved = ratio(grid[0][1]["cpu.bytes"], grid[0][0]["cpu.bytes"])
     own = b.s.run(one_step(b, 600))
     b.s.measured(
-        "cpu-packets-alpha", steps(grid, "cpu.packets"),
+        "cpu-packets-alpha", upward(grid, "cpu.packets"),
         f"Without beta the CPU has {join(run['cpu.packets'] for run in grid[0])} packets at alpha "
-        f"{join(ALPHA)}: {digits(100 * (grid[0][1]['cpu.packets'] / grid[0][0]['cpu.packets'] - 1))} % more "
+        f"{join(ALPHA)}: {digits(100 * (ratio(grid[0][1]['cpu.packets'], grid[0][0]['cpu.packets']) - 1))} % more "
         "at 2.5 than at 1.",
         "At alpha 1 the CPU's queue is full, and packets of all sizes wait for it. From 2.5 on it gets "
         f"smaller ones ({digits(grid[0][1]['cpu.mean_size'])} B instead of "
         f"{digits(grid[0][0]['cpu.mean_size'])} B on average) and is as busy as before. Tried: the CPU's "
         f"bytes fall, to {digits(moved)} times at 2.5; with 600 places in the CPU's queue alone it has "
-        f"{digits(own[1]['cpu.packets'] / own[0]['cpu.packets'])} times the packets.",
+        f"{digits(ratio(own[1]['cpu.packets'], own[0]['cpu.packets']))} times the packets.",
     )  # fmt: skip
-    low = [grid[-1][at]["cpu.packets"] / grid[0][at]["cpu.packets"] for at in range(3)]
+    low = [ratio(grid[-1][at]["cpu.packets"], grid[0][at]["cpu.packets"]) for at in range(3)]
     half = b.s.sweep(queue_of(b.host, 500).set("traffic.packets", SHORT), "processor.cpu.beta", BETA)
     b.s.measured(
         "cpu-packets-beta", low,
@@ -239,8 +264,8 @@ def two_card_measures(b: Bench) -> None:
         "and 5.",
         "At alpha 1 beta counts against the time of a full card queue, 9 to 13 ms, and the largest beta is "
         "6.6 ms: it shortens the CPU's queue and does not change its load. Tried: with queues of 500 and "
-        f"alpha 1 it is {digits(half[-1]['cpu.packets'] / half[0]['cpu.packets'])} times, with queues of 50 "
-        f"{digits(b.grids['50'][-1][0]['cpu.packets'] / b.grids['50'][0][0]['cpu.packets'])} times.",
+        f"alpha 1 it is {digits(ratio(half[-1]['cpu.packets'], half[0]['cpu.packets']))} times, with queues of 50 "
+        f"{digits(ratio(b.grid('50')[-1][0]['cpu.packets'], b.grid('50')[0][0]['cpu.packets']))} times.",
     )  # fmt: skip
     b.s.measured(
         "cpu-control", 100 * (max(loads) - min(loads)),
@@ -257,7 +282,6 @@ def two_card_measures(b: Bench) -> None:
         f"{digits(correlation(rates, totals))} over {len(rates)} points.",
         "Packets wait in an input without limit.",
     )  # fmt: skip
-    latency_measures(b)
 
 
 def one_step(b: Bench, queue: int) -> list[StudyScenario]:
@@ -267,7 +291,7 @@ def one_step(b: Bench, queue: int) -> list[StudyScenario]:
 
 
 def latency_measures(b: Bench) -> None:
-    grid = b.grids["1000"]
+    grid = b.grid("1000")
     waits = [[run["processing_latency.mean_s"] for run in row] for row in grid]
     best = min(min(row) for row in waits)
     at = next(
@@ -295,7 +319,7 @@ def latency_measures(b: Bench) -> None:
 
 def queues(b: Bench) -> None:
     """Queues of 50 against 1000."""
-    s, long, short = b.s, b.grids["1000"], b.grids["50"]
+    s, long, short = b.s, b.grid("1000"), b.grid("50")
     s.section("Queues of 50 and of 1000")
     runs = s.run([queue_of(b.host, queue).set("traffic.packets", SHORT) for queue in QUEUES])
     s.plot("Processing latency by queue, alpha 1", "places in every queue", "processing latency (ms)",
@@ -366,7 +390,7 @@ def setup_time(b: Bench) -> None:
 
 def calm(b: Bench) -> None:
     """200 Mbit/s."""
-    s, grid = b.s, b.grids["calm"]
+    s, grid = b.s, b.grid("calm")
     s.section("200 Mbit/s offered: no overload")
     loads, waits = flat(grid, "cpu.load"), flat(grid, "processing_latency.mean_s")
     rates = flat(grid, "throughput_bps")
@@ -399,8 +423,8 @@ def card_count(b: Bench, apart: StudyScenario) -> None:
     s = b.s
     s.section("One, two, four cards")
     runs = s.sweep(b.host.set("traffic.packets", SHORT), "processor.card.count", CARDS)
-    idle = [100 * (1 - fmean(run[f"card.{at}.load"] if count > 1 else run["card.load"] for at in range(count)))
-            for count, run in zip(CARDS, runs)]  # fmt: skip
+    cards = [[one["load"] for one in run.figures["processors"] if one["name"] != "cpu"] for run in runs]
+    idle = [100 * (1 - fmean(loads)) for loads in cards]
     s.plot("Throughput by cards", "cards on one bus", "throughput (Mbit/s)",
            [s.series("throughput", CARDS, s.figures(runs, "throughput_bps", 1e-6))],
            paper=[s.paper("printed: slightly more than 500", [2], [500], "section 4.2")])  # fmt: skip
@@ -416,7 +440,7 @@ def card_count(b: Bench, apart: StudyScenario) -> None:
         "compute; but transfers wait for each other.",
     )  # fmt: skip
     b.s.measured(
-        "cards-idle", [idle[CARDS.index(2)], idle[CARDS.index(4)]],
+        "cards-idle", idle[CARDS.index(4)] - idle[0],
         f"Cards do not compute for {join(idle)} % of the time with {join(CARDS)} cards.",
     )  # fmt: skip
 
@@ -432,7 +456,7 @@ def thresholds(b: Bench, cards: int) -> tuple[float, float]:
 
 def one_card(b: Bench) -> None:
     """One card against two."""
-    s, one, two = b.s, b.grids["one"], b.grids["1000"]
+    s, one, two = b.s, b.grid("one"), b.grid("1000")
     s.section("One card instead of two")
     for title, unit, path, factor in (
         ("CPU load, one card", "CPU load (% of the time)", "cpu.load", 100.0),
@@ -521,7 +545,7 @@ def enhanced_measures(b: Bench) -> None:
     for name, values in (("throughput", rate), ("latency", wait)):
         far = [abs(one - 1) for one in values]
         b.s.measured(
-            f"alpha-none-{name}", [after - before for before, after in zip(far, far[1:])],
+            f"alpha-none-{name}", against(far),
             f"With the scheduler {join(values)} times that without, at alpha {join(ALPHA)}.",
             "" if name == "throughput" else "Latency first falls below that without the scheduler, because "
                                             "the CPU gets fewer large packets, and is equal to it only when "
@@ -675,20 +699,20 @@ def latency_at_alpha_1(b: Bench) -> None:
 
 def small_on_cpu(b: Bench) -> None:
     """Sizes of packets on the CPU."""
-    s, grid = b.s, b.grids["1000"]
+    s, grid = b.s, b.grid("1000")
     s.section("Which packets go to the CPU")
     s.plot("Mean size of the CPU's packets, queues of 1000", "alpha", "bytes (0: it has none)",
            lines(s, grid, "cpu.mean_size", 1.0), log_x=True)  # fmt: skip
     s.plot("Mean size of the CPU's packets, queues of 50", "alpha", "bytes (0: it has none)",
-           lines(s, b.grids["50"], "cpu.mean_size", 1.0), log_x=True)  # fmt: skip
+           lines(s, b.grid("50"), "cpu.mean_size", 1.0), log_x=True)  # fmt: skip
     found = []
     for beta, row in zip(BETA, grid):
         for alpha, run in zip(ALPHA, row):
             if run["cpu.packets"] > 0.001 * run["packets"]:
-                found.append((run["cpu.mean_size"] / run["card.0.mean_size"], alpha, beta, run))
-    ratio, alpha, beta, run = min(found, key=lambda one: one[0])
+                found.append((ratio(run["cpu.mean_size"], run["card.0.mean_size"]), alpha, beta, run))
+    least, alpha, beta, run = min(found, key=lambda one: one[0])
     b.s.measured(
-        "small-on-cpu", ratio,
+        "small-on-cpu", least,
         f"{digits(run['cpu.mean_size'])} B on the CPU and {digits(run['card.0.mean_size'])} B on a card at "
         f"alpha {alpha}, beta {beta}; points where the CPU has less than 0.1 % of the packets are left out.",
         "alpha multiplies p0, which grows with the packet: near the border only small packets go to the CPU.",

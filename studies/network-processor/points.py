@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
 from forebay.study import StudyRun
 
 STAGES = ["receive", "preprocess", "crypto", "ip", "transmit"]
@@ -21,3 +23,10 @@ def mean(run: StudyRun, path: str) -> float:
 def means(runs: list[StudyRun], path: str, factor: float = 1.0) -> list[float]:
     """The mean of each point."""
     return [factor * mean(run, path) for run in runs]
+
+
+def quotient(after: float, before: float) -> float:
+    """A quotient: infinite over zero, and no number if both are zero. A queue may be empty under a control."""
+    if before:
+        return after / before
+    return inf if after > 0 else nan

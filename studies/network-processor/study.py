@@ -22,13 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
-from forebay.study import Study, StudyRun, StudyScenario, digits, join, percent, time
+from forebay.study import Study, StudyRun, StudyScenario, against, digits, join, percent, time
 
 from .chain import chain, chain_run_length, closed_forms
 from .claims import BUFFERS_OF_LIN, LIN_RATES, RUNS, SINGLE_RUNS, declare
-from .points import STAGES, TIMES_US, mean, means, us
+from .points import STAGES, TIMES_US, mean, means, quotient, us
 
 # The paper's loads: mean time between packets in µs (section 5), and the same in ms as its figures have it.
 GAPS = [70, 75, 80, 85, 90, 95, 100]
@@ -58,6 +59,12 @@ def core_passage(run: StudyRun) -> float:
 def ratios_of(values: list[float]) -> str:
     """Ratios near 1 as text."""
     return ", ".join(f"{value:.3f}" for value in values)
+
+
+def least_of_sum(differences: list[float]) -> float:
+    """The least of differences by their sum; minus infinity if the sum is not above zero."""
+    whole = sum(differences)
+    return min(differences) / whole if whole > 0 else -inf
 
 
 def two_sided(values: list[float], printed: float) -> float:
@@ -192,22 +199,24 @@ def loads(s: Study, points: Points) -> None:
     done = [(mean(a, "processed"), mean(b, "processed")) for a, b in zip(points.id, points.bw)]
     other = means(points.half_second, "processed")
     ratios = [turned / waited for turned, waited in done]
+    full = [ratio for ratio, gap in zip(ratios, GAPS) if gap < sum(TIMES_US[1:4])]
     s.measured(
         "id-processes-more",
-        ratios,
+        full,
         found=f"{ratios_of(ratios)} times as many, at {join(X)} ms; with a run length of 0.5 s "
         f"{ratios_of([half / waited for half, (_, waited) in zip(other, done)])} times",
         why="ID needs 81 µs of the core per packet, BW 93.6. At 0.1 ms both process all that comes; ID's "
         "queue is then shorter at the end of the run.",
     )
     lost_id, lost_bw = means(points.id, "lost"), means(points.bw, "lost")
-    steps = [before - after for lost in (lost_id, lost_bw) for before, after in zip(lost, lost[1:])]
     s.measured(
-        "losses-rise", steps, found=f"ID loses {join(lost_id)} packets, BW {join(lost_bw)}, at {join(X)} ms"
+        "losses-rise",
+        [against(lost) for lost in (lost_id, lost_bw)],
+        found=f"ID loses {join(lost_id)} packets, BW {join(lost_bw)}, at {join(X)} ms",
     )
     s.measured(
         "bw-capacity",
-        [b - a for a, b in zip(lost_id, lost_bw)],
+        least_of_sum([b - a for a, b in zip(lost_id, lost_bw)]),
         found=f"BW loses {join(lost_bw)} packets, ID {join(lost_id)}, at {join(X)} ms",
     )
 
@@ -272,7 +281,7 @@ def queues(s: Study, points: Points) -> None:
     first = largest(points.bw, "receive")
     s.measured(
         "bw-fifo-2",
-        [b / max(a, d) for a, b, d in zip(first, second, third)],
+        [quotient(b, max(a, d)) for a, b, d in zip(first, second, third)],
         found=f"FIFO 2 holds up to {join(second)} packets, FIFO 1 {join(first)}, at {join(X)} ms",
     )
     s.measured(
@@ -291,7 +300,7 @@ def queues(s: Study, points: Points) -> None:
     fourth = largest(points.id, "ip")
     s.measured(
         "id-fifo-4",
-        [a / b for a, b in zip(fourth, others)],
+        [quotient(a, b) for a, b in zip(fourth, others)],
         found=f"FIFO 4 holds up to {join(fourth)} packets, the next {join(others)}, at {join(X)} ms",
         why="The run length was assumed because of this figure, which is thus no independent test of it. "
         f"With 0.5 s FIFO 4 holds {join(largest(points.half_second, 'ip'))} packets, FIFO 2 "
@@ -308,7 +317,7 @@ def queues(s: Study, points: Points) -> None:
     half = points.half_second
     s.measured(
         "half-second",
-        [a / b for a, b in zip(largest(half, "preprocess"), largest(half, "ip"))],
+        [quotient(a, b) for a, b in zip(largest(half, "preprocess"), largest(half, "ip"))],
         found=f"FIFO 2 {join(largest(half, 'preprocess'))}, FIFO 4 {join(largest(half, 'ip'))}",
     )
     ends = [
@@ -317,7 +326,7 @@ def queues(s: Study, points: Points) -> None:
     ]
     s.measured(
         "buffers-by-rate",
-        [high / low for high, low in ends],
+        [quotient(high, low) for high, low in ends],
         found=f"BW's FIFO 2 {digits(ends[0][0])} at 0.07 ms and {digits(ends[0][1])} at 0.1 ms, ID's FIFO 4 "
         f"{digits(ends[1][0])} and {digits(ends[1][1])}",
     )
@@ -430,7 +439,7 @@ def utilisation(s: Study, points: Points) -> None:
         100.0 * (mean(a, "core.utilisation") - mean(b, "core.utilisation"))
         for a, b in zip(points.id, points.bw)
     ]
-    s.measured("core-more", more, found=f"{join(more)} points more, at {join(X)} ms")
+    s.measured("core-more", least_of_sum(more), found=f"{join(more)} points more, at {join(X)} ms")
     idle = [100.0 - 100.0 * mean(runs[0], "receive.utilisation") for runs in (points.id, points.bw)]
     s.measured(
         "receiver-idle",

@@ -297,7 +297,7 @@ def _counts(one: str, many: str, claims: list[Claim]) -> list[str]:
     for basis, found in _tally(claims).items():
         all = found["claims"]
         name = one if all == 1 else many
-        words = f"{all} {name}" if basis == "test" else f"{all} {name} by {basis}"
+        words = f"{all} {name}" if basis == "test" else f"{all} {basis} {name}"
         verdicts = [
             f"{found[key]} {verb}"
             for key, verb in (

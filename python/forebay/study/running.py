@@ -144,7 +144,7 @@ class Passes:
             claims = [
                 one
                 for one in self.bench.claims
-                if one.control == control.name or (control.reading and one.basis in ("test", "fitted"))
+                if one.control == control.name or (control.reading and one.kind == "claim")
             ]
             there = self._again(function, control.change, {one.id for one in claims}, control.name)
             for claim in claims:

@@ -253,6 +253,14 @@ class Study:
             raise problem(f"there is no claim `{id}`", expected=known or "a claim that was declared before")
         return claim.measured(value, found=found, why=why)
 
+    def wants(self, *ids: str) -> bool:
+        """Whether any of these claims is to be measured; with no names, whether the report is to be made.
+
+        True in the study as it is. A part of a study that asks is left out under controls and in repetitions that do not
+        require it.
+        """
+        return self.wanted is None or any(id in self.wanted for id in ids)
+
     def simulate(self, scenario: Scenario, policy: Placement) -> Run:
         """Simulates a scenario with a policy of the study's own; the run is not recorded.
 
