@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.study import Study, join
+from forebay.study import Study, StudyScenario, join
 
 # An IP packet of the paper's MTU, and what of it is payload: the headers are IP 20, ESP 8, IV 8, trailer 2,
 # and TCP 20 or UDP 8 and RTP 12.
@@ -13,6 +13,7 @@ TRANSFERS = [0, 2, 4, 5, 6, 7, 8, 9, 10, 12]
 
 def declare(s: Study) -> None:
     """Declares all claims and observations, before the first run."""
+    controls(s)
     claims = Claims(s)
     claims.throughput()
     claims.processors()
@@ -20,6 +21,21 @@ def declare(s: Study) -> None:
     claims.circuits()
     claims.alternatives()
     claims.observations()
+
+
+def controls(s: Study) -> None:
+    """Wrong cards, under which the claims that name them must fail."""
+
+    def slow_memory(one: StudyScenario) -> StudyScenario:
+        return one.set("resource.memory.rate", "4 Gbit/s") if one.value("resource.memory.rate") is not None else one
+
+    def wide_bus(one: StudyScenario) -> StudyScenario:
+        if one.value("resource.pci.rate") is not None:
+            return one.set("resource.pci.rate", "21.1 Gbit/s")
+        return one.set("bus.bandwidth", "21.1 Gbit/s") if one.value("bus") is not None else one
+
+    s.control("slow-memory", says="Main memory has half of its rate.", change=slow_memory)
+    s.control("wide-bus", says="The bus carries ten times as much.", change=wide_bus)
 
 
 class Claims:
@@ -52,6 +68,8 @@ class Claims:
         seen = s.printed("resource.cpu", "38 % of two processors at 893 Mbit/s", "figure 15.3, HDTV-SMP")
         s.claim(
             "video-rate",
+            basis="consistency",
+            because="The rate is the least of the printed rates of the parts.",
             says="The video's 890 Mbit/s are carried in full.",
             quote="The HDTV application achieved full-rate transmission",
             where="[G] section 15.7.1",
@@ -62,6 +80,7 @@ class Claims:
         )
         s.claim(
             "video-loss",
+            control="slow-memory",
             says="No packet of the video is lost.",
             quote="with no packets dropped",
             where="[G] section 15.7.1",
@@ -80,6 +99,8 @@ class Claims:
         )
         s.claim(
             "bulk-rate",
+            basis="consistency",
+            because="The rate is that of a full line less headers, and no part has a lower printed rate.",
             says="A bulk transfer reaches 989 Mbit/s with two processors.",
             quote="iperf-SMP 989 Mbps",
             where="[G] figure 15.3",
@@ -93,6 +114,8 @@ class Claims:
         )
         s.claim(
             "line-speed",
+            basis="consistency",
+            because="The line is the part with the least printed rate.",
             says="The bulk transfer fills the line.",
             quote="this system running at full 1 Gbps line speed with end-to-end encryption",
             where="[G] section 15.8",
@@ -104,6 +127,8 @@ class Claims:
         s = self.s
         s.claim(
             "only-idle-changes",
+            basis="arithmetic",
+            because="Two rows of the printed figure are compared.",
             says="Each column of iperf-UP but idle is twice that of iperf-SMP.",
             quote="the only change (after taking into account the 2X factor of available CPU time under SMP) "
             "is the amount of idle time",
@@ -119,6 +144,8 @@ class Claims:
         )
         s.claim(
             "bulk-one",
+            basis="consistency",
+            because="The processor's limit is computed from the printed busy share.",
             says="With one processor, which has twice the work of each of two, a bulk transfer is as fast.",
             quote="Yet in essence, the performance of the system was unchanged.",
             where="[G] section 15.7.1, figure 15.3",
@@ -132,6 +159,8 @@ class Claims:
         )
         s.claim(
             "software",
+            basis="consistency",
+            because="Two processors of the printed 90 Mbit/s each carry 180.",
             says="With encryption in software the processors do not carry the video.",
             quote="adding IPsec encryption is not feasible without hardware offload",
             where="[G] section 15.5.2",
@@ -154,6 +183,8 @@ class Claims:
         common = [self.rates, self.packets]
         s.claim(
             "memory",
+            basis="consistency",
+            because="The printed rates of memory and line decide which is fuller.",
             says="In the bulk transfer main memory is busier than the line.",
             quote="we conclude that main memory is indeed the system bottleneck",
             where="[G] section 15.7.1",
@@ -172,6 +203,8 @@ class Claims:
         )
         s.claim(
             "memory-8",
+            basis="consistency",
+            because="The printed rate of memory is divided by the printed line.",
             says="At gigabit speed a packet can cross main memory up to eight times.",
             quote="each packet can be transferred at most 8 times to/from main memory",
             where="[G] section 15.7.1",
@@ -185,6 +218,8 @@ class Claims:
         )
         s.claim(
             "dma-first",
+            basis="consistency",
+            because="Memory's printed rate is divided by the transfers that each proposal leaves.",
             says="Direct DMA gains more throughput than the other two proposals do, on a card of ten times "
             "the rates.",
             quote="The first and most beneficial is a direct DMA transfer between the grabber/display card "
@@ -211,6 +246,8 @@ class Claims:
         device = s.printed("figure 15.4", "CLBs and block RAM of each design", "figure 15.4")
         s.claim(
             "static",
+            basis="consistency",
+            because="The printed rates of the parts are compared with the line.",
             says="Each part of the packet-processing infrastructure carries a gigabit line in full.",
             quote="the static packet-processing infrastructure easily achieves 1 Gbps throughput",
             where="[G] section 15.7.2, figure 15.4",
@@ -226,6 +263,8 @@ class Claims:
         )
         s.claim(
             "margins",
+            basis="arithmetic",
+            because="Printed rates are compared.",
             says="The AES and SHA cores have less margin over 1 Gbit/s than every other design.",
             quote="Only the AES and SHA cores have low timing margins.",
             where="[G] section 15.7.2, figure 15.4",
@@ -240,6 +279,8 @@ class Claims:
         )
         s.claim(
             "resources",
+            basis="arithmetic",
+            because="Printed shares are added.",
             says="AES and SHA-1 together fit into one FPGA.",
             quote="there are more than enough resources on SLAAC-1V to combine both AES encryption and a "
             "secure hash function at gigabit speeds",
@@ -249,6 +290,8 @@ class Claims:
         )
         s.claim(
             "hash-rate",
+            basis="consistency",
+            because="The printed rate of the hash core is compared with those of the other parts.",
             says="With the SHA-1 core beside the AES core, bulk transfers are as fast as before.",
             quote="A 1 Gbps secure hash core could easily be added to the processing pipelines to give "
             "accelerated encryption and authentication simultaneously.",
@@ -268,6 +311,7 @@ class Claims:
         s = self.s
         s.claim(
             "lookaside",
+            control="wide-bus",
             says="A lookaside card on the same bus does not carry the video.",
             quote="The host-based crypto-accelerator reduces the CPU overhead by offloading cryptography, "
             "but overwhelms the PCI bus at high data rates.",
@@ -292,6 +336,8 @@ class Claims:
         s = self.s
         s.observation(
             "proposals-now",
+            basis="input",
+            because="The printed rate of the line is the least with each proposal.",
             says="The three proposals change nothing in the throughput of the system as measured.",
             where="[G] section 15.8 makes them for multi-gigabit speeds",
             band=s.band(0.99, 1.01, "times", "the limit with a proposal over that as built; one per cent"),
@@ -303,6 +349,8 @@ class Claims:
         )
         s.observation(
             "mtu",
+            basis="input",
+            because="A cost per packet was put in; the growth with the size is that.",
             says="If a packet costs the processors the same whatever its size, 1500 bytes do not carry the "
             "video and 9000 do.",
             where="[G] section 15.5.2 says so of the system before GRIP, whose costs are not printed",
@@ -323,6 +371,8 @@ class Claims:
         )
         s.observation(
             "profile",
+            basis="input",
+            because="The recording in profile.json is what is read out.",
             says="With IPsec in software, processors of today spend less of their time on the video than "
             "GRIP's host did.",
             where="docs/hdtv.md, beside [G] figure 15.3",

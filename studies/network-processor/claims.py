@@ -488,8 +488,6 @@ class Claims:
         )
         s.observation(
             "run-length",
-            basis="input",
-            because="The cost of a switch, 100 µs, was chosen so that the run length matters.",
             says="Tuning the run length raises the core's utilisation where a switch costs 100 µs.",
             where="Lin et al. state 2.26 times; [N] does not repeat it",
             band=s.band(1.5, None, "times", "half as much again"),
