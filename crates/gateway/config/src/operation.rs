@@ -540,7 +540,7 @@ pub(super) fn page(
     let listen = if is_path {
         let socket = section.path("listen")?;
         check_socket("listen", &socket, &section);
-        let Some(control) = control else { return None };
+        let control = control?;
         if socket == control.socket {
             let help = "give the page a path of its own, such as \"/run/forebay/page.sock\"";
             section.conflict("listen", "`listen` is the control socket", help);
