@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Crypto devices by DPDK: published vectors, random jobs and faults on DPDK's software devices, also with the shim under the
-# address and undefined behaviour sanitizers, and two gateways whose packets go to the devices in turn; last, virtio-crypto in a
-# virtual machine, where QEMU is installed (two minutes of software emulation). Needs libdpdk-dev and namespaces
-# (scripts/setup.sh dpdk lab, and vm for the virtual machine).
+# DPDK. Crypto devices: published vectors, random jobs and faults on DPDK's software devices, and two gateways whose packets go to
+# the devices in turn. Links: tests of the link with virtual network devices, and two gateways over them. The shim's tests run under the
+# address and undefined behaviour sanitizers as well. Last, virtio-crypto in a virtual machine, where QEMU is installed (two minutes
+# of software emulation). Needs libdpdk-dev and namespaces (scripts/setup.sh dpdk lab, and vm for the virtual machine).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${CARGO_TARGET_DIR:=target}"
 
 cargo test --locked --package forebay-crypto-dpdk --features faults
+cargo test --locked --package forebay-links-dpdk
 
 # The sanitizers' libraries have to come first in the program. Memory that stays is leaks.rs's to find: DPDK keeps some.
 library() { cc -print-file-name="$1"; }
@@ -17,6 +18,10 @@ if [ -e "$(library libasan.so)" ] && [ -e "$(library libubsan.so)" ]; then
         "CARGO_TARGET_${host}_RUNNER=env LD_PRELOAD=$(library libasan.so):$(library libubsan.so) \
 ASAN_OPTIONS=detect_leaks=0:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1" \
         cargo test --locked --package forebay-crypto-dpdk --features faults --test faults --test sessions --test vectors
+    env FOREBAY_DPDK_SANITIZE=address,undefined \
+        "CARGO_TARGET_${host}_RUNNER=env LD_PRELOAD=$(library libasan.so):$(library libubsan.so) \
+ASAN_OPTIONS=detect_leaks=0:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1" \
+        cargo test --locked --package forebay-links-dpdk --tests
 else
     echo "dpdk: SKIPPED the sanitizers, whose libraries are not here (Debian: libgcc-12-dev)"
 fi
@@ -38,4 +43,5 @@ device = "crypto_openssl0"
 [scheduler]
 policy = "round-robin"
 ' scripts/lab.sh "$CARGO_TARGET_DIR/debug/forebay" run tests/gateway/two_sites.py
+scripts/lab.sh "$CARGO_TARGET_DIR/debug/forebay" run tests/gateway/dpdk.py
 timeout 900 tests/vm/virtio_crypto.py "$CARGO_TARGET_DIR/debug/forebay"

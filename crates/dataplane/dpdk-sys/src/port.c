@@ -155,6 +155,16 @@ static int configure(uint16_t number, const struct rte_eth_dev_info *info, uint1
 	return rte_eth_dev_configure(number, queues, queues, &config);
 }
 
+// Removes a device that was found and not started.
+void fb_port_discard(uint16_t number)
+{
+	struct rte_eth_dev_info info;
+	if (rte_eth_dev_info_get(number, &info) != 0)
+		return;
+	rte_eth_dev_close(number);
+	rte_dev_remove(info.device);
+}
+
 void fb_port_close(struct fb_port *port)
 {
 	rte_eth_dev_stop(port->number);
@@ -187,10 +197,10 @@ struct fb_port *fb_port_start(uint16_t number, uint16_t queues, uint16_t descrip
 		result = rte_errno != 0 ? -rte_errno : -ENOMEM;
 		goto refused;
 	}
-	result = configure(number, &info, queues, mtu);
 	// Several virtual devices state the longest frame of an Ethernet without jumbo frames, and pass longer ones.
-	if (result != 0 && strchr(rte_dev_name(info.device), ':') == NULL)
-		result = configure(number, &info, queues, 0);
+	const int is_understated = strchr(rte_dev_name(info.device), ':') == NULL &&
+				   (uint32_t)mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN > info.max_rx_pktlen;
+	result = configure(number, &info, queues, is_understated ? 0 : mtu);
 	if (result == 0 && rte_eth_dev_adjust_nb_rx_tx_desc(number, &rx, &tx) != 0)
 		rx = tx = descriptors;
 	for (uint16_t queue = 0; result == 0 && queue < queues; queue++) {

@@ -24,6 +24,8 @@ mod messages;
 #[cfg(any(dpdk, test))]
 mod neighbours;
 mod options;
+#[cfg(any(dpdk, test))]
+mod stale;
 
 pub use error::Unavailable;
 pub use icmp::IcmpLink;

@@ -21,6 +21,7 @@ use crate::arrivals::{Arrival, Sorter};
 use crate::icmp::{IcmpLink, Messages};
 use crate::messages::{self, Message};
 use crate::neighbours::{Neighbours, Settings};
+use crate::stale;
 use crate::{ETHERNET, Mac, Opened, PortOptions, Side, Unavailable};
 
 /// How long a queue of the table's answers is used without asking the table.
@@ -96,12 +97,14 @@ pub(crate) fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
     eal::start(&device).map_err(Unavailable::NotStarted)?;
     let claim = Claim::new(&device)?;
     let not_made = |errno| Unavailable::NotMade { device: device.clone(), errno };
+    stale::remove(&options.arguments);
     let number = port::find(&device, &options.arguments).map_err(not_made)?;
     let limits = port::limits(number).map_err(not_made)?;
-    let queues = limits.rx_queues.min(limits.tx_queues);
-    // A device that is not started is removed by what starts it.
-    let wanted = options.queues.max(1);
-    let has_room = queues >= wanted;
+    let (queues, wanted) = (limits.rx_queues.min(limits.tx_queues), options.queues.max(1));
+    if queues < wanted {
+        port::discard(number);
+        return Err(Unavailable::TooFewQueues { device, queues, wanted });
+    }
     let room = match options.mtu.saturating_add(AROUND) {
         ..=ROOM => ROOM,
         needed => LARGE_ROOM.max(needed),
@@ -111,21 +114,12 @@ pub(crate) fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
         // Each thread's cache is beside it.
         u32::from(wanted) * (of_queue + 512) + 1_024
     });
-    let start = Start {
-        queues: wanted.min(queues.max(1)),
-        descriptors: options.descriptors,
-        mtu: options.mtu,
-        buffers,
-        room,
-    };
+    let start = Start { queues: wanted, descriptors: options.descriptors, mtu: options.mtu, buffers, room };
     let port = Port::start(number, &start).map_err(|errno| match errno {
         // ENOMEM
         12 => Unavailable::NoMemory { device: device.clone() },
         errno => Unavailable::NotReady { device: device.clone(), errno },
     })?;
-    if !has_room {
-        return Err(Unavailable::TooFewQueues { device, queues, wanted });
-    }
     let settings = Settings {
         mac: limits.mac,
         addresses: options.addresses.clone(),

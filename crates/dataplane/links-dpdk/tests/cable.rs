@@ -113,7 +113,7 @@ fn the_link_is_a_host_of_its_ethernet() {
 
 #[test]
 fn esp_comes_and_goes_in_both_ip_versions_also_in_large_frames() {
-    for (mtu, arguments) in [(1500, ""), (8000, ",blocksz=12288,framesz=12288,framecnt=64")] {
+    for (mtu, arguments) in [(1500, ""), (8000, ",blocksz=12288,framesz=12288,framecnt=256")] {
         let Some((ends, mut opened)) = opened(mtu, arguments, outside()) else { return };
         let link = &mut opened.links[0];
         for family in [Family::V4, Family::V6] {

@@ -57,9 +57,7 @@ fn what_is_not_there_is_said() {
     let on_bus = "0000:7f:1f.6".to_owned();
     assert_eq!(look(&on_bus), Err(Unavailable::NotOnBus { device: on_bus.clone() }));
     assert_eq!(refused(&options(&on_bus, "")), Unavailable::NotOnBus { device: on_bus });
-    for (device, arguments) in
-        [("net_af_packet7", "iface=is-not-there"), ("net_af_packet7", ""), ("net_null7", "size=x")]
-    {
+    for (device, arguments) in [("net_af_packet7", "iface=is-not-there"), ("net_af_packet7", "")] {
         let why = refused(&options(device, arguments));
         assert!(matches!(why, Unavailable::NotMade { .. }), "{device} {arguments}: {why:?}");
     }
@@ -98,7 +96,9 @@ fn buffers_that_are_used_up_are_counted_and_come_back() {
     };
     let link = &mut opened.links[0];
     // Its own announcements come back to it.
-    while link.receive(64, &mut |_, _| panic!("nothing is for the gateway")).unwrap() > 0 {}
+    for _ in 0..20 {
+        link.receive(64, &mut |_, _| panic!("nothing is for the gateway")).unwrap();
+    }
     for round in 0..3 {
         let mut lost = 0;
         let mut sent = 0;
