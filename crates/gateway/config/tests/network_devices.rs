@@ -42,6 +42,7 @@ fn every_key_of_a_network_device_is_read() {
         Some([10, 1, 0, 1].into()),
         "the link's own, unless `answer` says another"
     );
+    assert_eq!(expected.gateways.len(), 2, "`gateway` has a next hop of each IP version");
     let device = NetworkDevice { device: "0000:3d:00.1".to_owned(), ..expected };
     assert_eq!(config.outside[0].link, OutsideLink::Dpdk { device, ports: vec![4_500, 4_501] });
     assert_eq!(config.outside[0].name, "dpdk-1");
