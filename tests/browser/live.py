@@ -20,7 +20,7 @@ from chromium import Chromium, Problem, find
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "gateway"))
 from lab import HOST_B, program  # noqa: E402
-from page import enter, page as serve  # noqa: E402
+from page import POLICY, enter, page as serve  # noqa: E402
 
 ADDRESS = "http://127.0.0.1:9465/"
 LOOKS = [(390, False), (390, True), (1300, False), (1300, True)]
@@ -162,7 +162,7 @@ def main():
     if args.pictures:
         args.pictures.mkdir(parents=True, exist_ok=True)
     enter("gw-a")
-    serve('listen = "127.0.0.1:9465"')
+    serve(f'listen = "127.0.0.1:9465"\n{POLICY}')
     checks = Checks()
     talkers = [subprocess.Popen(program("host-a", TRAFFIC, HOST_B)), subprocess.Popen(program("host-b", TRAFFIC, "10.1.0.10")), subprocess.Popen(program("gw-b", DROPPED))]
     try:

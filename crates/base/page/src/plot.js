@@ -478,9 +478,14 @@
     const names = data.series.map((one) => one.name).join("\n"), old = living.get(figure);
     if (old?.names === names) return old.update(data);
     old?.end();
+    living.delete(figure);
     figure.replaceChildren();
     const caption = figure.appendChild(document.createElement("figcaption"));
     caption.appendChild(document.createElement("b")).textContent = data.title;
+    if (data.series.length === 0) {
+      figure.appendChild(document.createElement("p")).textContent = "No values.";
+      return;
+    }
     if (data.series.length > 1) {
       const legend = figure.appendChild(document.createElement("ul"));
       legend.className = "legend";

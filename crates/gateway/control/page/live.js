@@ -44,10 +44,12 @@ function heading(now, dropped) {
 }
 
 // ---- Tables.
+/** Times of jobs; what the core does in place is not dispatched, and has none. */
+const dispatched = (response) => (response?.[0] > 0 || response?.[1] > 0 ? response : null);
 function processors(now) {
   const columns = [["processor", ""], ["kind", "less"], ["load", ""], ["crypto", ""], ["packets/s", ""], ["bit/s", ""], ["jobs waiting", ""], ["predicted", ""], ["actual", ""], ["off by", ""], ["packets per job", "less"], ["alpha", "less"]];
   const rows = now.processors.map((one) => {
-    const [predicted, actual, off] = one.response ?? [null, null, null];
+    const [predicted, actual, off] = dispatched(one.response) ?? [null, null, null];
     return { bad: one.out, cells: [one.out ? `${one.name} (out)` : one.name, one.kind, percent(one.load), percent(one.crypto), bare(one.packets), bare(one.bits),
       bare(one.queue), seconds(predicted), seconds(actual), seconds(off), bare(one.bundle), three(one.alpha)] };
   });
@@ -132,7 +134,7 @@ function plots() {
   const xs = points.map((one) => (one.at - last.at) / 60);
   const names = (part) => Object.keys(Object.assign({}, ...points.slice(-12).map((one) => one[part])));
   const line = (name, of) => ({ name, xs, ys: points.map((one) => of(one) ?? null) });
-  const draw = (id, title, y, series, note) => window.forebayPlots.show($(id), { title, x: "minutes from now", y, log_x: false, log_y: false, series: series.slice(0, SERIES), note });
+  const draw = (id, title, y, series, note) => window.forebayPlots.show($(id), { title, x: "minutes from now", y, log_x: false, log_y: false, series: series.slice(0, SERIES).filter((one) => one.ys.some(Number.isFinite)), note });
   const scaled = (part, name, at, by) => (one) => (one[part][name]?.[at] == null ? null : one[part][name][at] * by);
   // Two lines each.
   const MOST = SERIES / 2, all = [names("links"), names("processors")], [link, processor] = all.map((list) => list.slice(0, MOST));
@@ -141,7 +143,7 @@ function plots() {
   draw("#plot-bits", "Bits per second of the links", "Mbit/s", both(link, "links", [["received", 1], ["sent", 3]], 1e-6), links);
   draw("#plot-packets", "Packets per second of the links", "packets/s", both(link, "links", [["received", 0], ["sent", 2]], 1), links);
   draw("#plot-load", "Load, and the share of crypto in it", "% of the time", both(processor, "processors", [["load", 2], ["crypto", 3]], 100), processors);
-  draw("#plot-finish", "Predicted and actual time to completion", "µs per job", both(processor, "processors", [["predicted", 5], ["actual", 6]], 1e6), processors);
+  draw("#plot-finish", "Predicted and actual time to completion", "µs per job", both(processor.filter((name) => points.some((one) => one.processors[name]?.[6] > 0)), "processors", [["predicted", 5], ["actual", 6]], 1e6), processors);
   const waiting = [...processor.slice(0, 4).map((name) => line(`${name}, jobs`, scaled("processors", name, 4, 1))), ...link.slice(0, 3).map((name) => line(`${name}, packets`, scaled("links", name, 4, 1)))];
   draw("#plot-queues", "Queues and packets in flight", "jobs or packets", [line("in flight, packets", (one) => one.in_flight), ...waiting], processors || links);
   draw("#plot-drops", "Dropped packets", "packets/s", [line("dropped", (one) => one.dropped)]);
