@@ -1,14 +1,14 @@
 //! How a running gateway is asked: requests and answers over a Unix socket, one JSON document a line each way.
 //!
 //! [`Request`] and [`Response`] are the protocol, [`Server`] answers by a function that the service gives it, [`Client`]
-//! asks. [`StatusDoc`] is what `forebay status`, `top`, the metrics ([`metrics`]) and the live page ([`page`]) are made of;
-//! the latter two are served over [`http`].
+//! asks. [`StatusDoc`] is what `forebay status`, `top`, the metrics ([`metrics`]) and the live page are made of; the
+//! latter two are served over [`http`].
 
 mod client;
 mod documents;
 pub mod http;
 pub mod metrics;
-pub mod page;
+mod page;
 pub mod rates;
 pub mod reasons;
 mod server;

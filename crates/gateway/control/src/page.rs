@@ -1,6 +1,6 @@
 //! The live page of a running gateway: embedded files, and a stream of events that they show.
 //!
-//! [`feed`](Feed) looks at the gateway once a second while a browser watches, and else once in [`feed::POINT`] for the last hour. The
+//! [`Feed`] looks at the gateway once a second while a browser watches, and every five seconds otherwise, for the last hour. The
 //! files are in `page/`; the plots are those of all reports ([`forebay_page`]). Nothing is changed through it, and it has no
 //! keys.
 
