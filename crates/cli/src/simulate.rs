@@ -255,6 +255,15 @@ fn print(outcome: &Outcome) {
             100.0 * bus.load
         ),
     }
+    let order = &outcome.figures.order;
+    if order.late > 0 {
+        println!(
+            "{:.1} % of the packets leave after a later one of their SA, up to {} behind; {:.1} % are 64 or more behind",
+            100.0 * order.late_share,
+            order.distance_max,
+            100.0 * order.beyond_64_share
+        );
+    }
     println!("{:16} {:>8} {:>12} {:>12}", "processor", "busy", "packets", "mean size");
     for one in processors {
         println!("{:16} {:>6.1} % {:>12} {:>10.1} B", one.name, 100.0 * one.load, one.packets, one.mean_size);
@@ -279,9 +288,13 @@ fn print(outcome: &Outcome) {
     );
     let all = [("processing", outcome.figures.processing_latency), ("total", outcome.figures.total_latency)];
     let classes = outcome.figures.classes.iter().map(|class| (class.name.as_str(), class.total_latency));
-    let order = outcome.figures.running_core.as_ref();
-    let order = order.map(|core| [("reorder hold", core.reorder_hold), ("to release", core.release_latency)]);
-    for (name, one) in all.into_iter().chain(classes).chain(order.into_iter().flatten()) {
+    let polling = outcome.figures.running_core.as_ref();
+    let polling =
+        polling.map(|core| [("reorder hold", core.reorder_hold), ("to release", core.release_latency)]);
+    let kept = order.hold.zip(order.release_latency);
+    let kept = kept.map(|(hold, release)| [("reorder hold", hold), ("to release", release)]);
+    let release = polling.or(kept).into_iter().flatten();
+    for (name, one) in all.into_iter().chain(classes).chain(release) {
         let [mean, p50, p90, p99, p999] =
             [one.mean_s, one.p50_s, one.p90_s, one.p99_s, one.p999_s].map(|seconds| seconds * 1e6);
         println!("{name:16} {mean:>12.3} {p50:>12.3} {p90:>12.3} {p99:>12.3} {p999:>12.3}");

@@ -112,12 +112,8 @@ fn run(args: &RunArgs) -> miette::Report {
 /// The arguments for the package's command.
 fn words(args: &RunArgs) -> Vec<OsString> {
     let mut words = Vec::new();
-    let flags = [
-        ("--json", args.json),
-        ("--quick", args.quick),
-        ("--once", args.once),
-        ("--strict", args.strict),
-    ];
+    let flags =
+        [("--json", args.json), ("--quick", args.quick), ("--once", args.once), ("--strict", args.strict)];
     for (flag, given) in flags {
         if given {
             words.push(flag.into());

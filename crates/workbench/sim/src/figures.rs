@@ -27,6 +27,8 @@ pub struct Figures {
     pub packets_per_job: f64,
     /// Packets turned away by a full input (only where it has a limit).
     pub lost: u64,
+    /// The order in which the packets of each SA leave.
+    pub order: OrderFigures,
     /// One entry for each service class of the scenario.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassFigures>,
@@ -36,6 +38,26 @@ pub struct Figures {
     /// The turnstiles, where the processors are cores that go with their bursts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<CoresFigures>,
+}
+
+/// The order in which packets leave, beside the order in which those of each SA came. They leave when their job is done;
+/// with `keep_order` or `poll` when all before them of their SA are done too.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct OrderFigures {
+    /// Packets that leave after a later one of their SA.
+    pub late: u64,
+    /// late / packets.
+    pub late_share: f64,
+    /// The largest number of places that a packet is behind the latest one of its SA that has left.
+    pub distance_max: u32,
+    /// Share of the packets that are 64 or more behind: a replay window of 64 places rejects them.
+    pub beyond_64_share: f64,
+    /// From completion until a packet leaves, with `keep_order`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Latency>,
+    /// From arrival until a packet leaves, with `keep_order`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release_latency: Option<Latency>,
 }
 
 /// The turnstiles of a scenario with `[cores]`.

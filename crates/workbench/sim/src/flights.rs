@@ -2,6 +2,8 @@
 
 use forebay_time::Time;
 
+use crate::traffic::Arrival;
+
 /// Ends a list of packets.
 const NONE: u32 = u32::MAX;
 
@@ -14,6 +16,9 @@ pub(crate) struct Flight {
     pub(crate) bytes: u32,
     /// The place of the next packet of its job; of a free one, that of the next free one.
     next: u32,
+    /// Its SA, and its number there.
+    pub(crate) sa: u32,
+    pub(crate) in_sa: u32,
 }
 
 impl Flight {
@@ -50,9 +55,10 @@ impl Flights {
 
     /// Takes a packet in; returns its id.
     #[inline]
-    pub(crate) fn put(&mut self, arrived: Time, number: u64, class: u8, bytes: u32) -> u64 {
+    pub(crate) fn put(&mut self, arrival: &Arrival, number: u64, class: u8, in_sa: u32) -> u64 {
         let number_and_class = number << 8 | u64::from(class);
-        let flight = Flight { arrived, number_and_class, bytes, next: NONE };
+        let Arrival { at, bytes, sa, .. } = *arrival;
+        let flight = Flight { arrived: at, number_and_class, bytes, next: NONE, sa, in_sa };
         let id = self.free;
         match self.places.get_mut(id as usize) {
             Some(place) => {
@@ -98,8 +104,9 @@ mod tests {
     #[test]
     fn jobs_keep_their_packets_and_places_are_used_again() {
         let mut flights = Flights::new();
+        let arrival = |at| Arrival { at: Time(at), bytes: 40, sa: 0, class: 0, suite: 0 };
         let ids: Vec<u64> =
-            (0..6).map(|number| flights.put(Time(10 * number), number, number as u8, 40)).collect();
+            (0..6).map(|number| flights.put(&arrival(10 * number), number, number as u8, 0)).collect();
         let taken = |flights: &mut Flights, first: u32| {
             let (mut numbers, mut next) = (Vec::new(), Some(first));
             while let Some(place) = next {
@@ -114,13 +121,13 @@ mod tests {
         let even = flights.tie(&[ids[4], ids[0]]);
         let single = flights.tie(&ids[2..3]);
         assert_eq!(taken(&mut flights, even), [4, 0]);
-        let again = flights.put(Time(99), 6, 6, 41);
+        let again = flights.put(&arrival(99), 6, 6, 0);
         assert!(again == ids[0] || again == ids[4]);
         assert_eq!(taken(&mut flights, odd), [1, 3, 5]);
         assert_eq!(taken(&mut flights, single), [2]);
         assert_eq!(taken(&mut flights, again as u32), [6]);
         for number in 7..13 {
-            flights.put(Time(0), number, 0, 0);
+            flights.put(&arrival(0), number, 0, 0);
         }
         assert_eq!(flights.places.len(), 6);
     }

@@ -4,10 +4,11 @@ use forebay_time::{Duration, Time};
 
 use crate::Scenario;
 use crate::figures::{
-    self, BusFigures, ClassFigures, CoresFigures, Figures, ProcessorFigures, RunningCoreFigures,
+    self, BusFigures, ClassFigures, CoresFigures, Figures, OrderFigures, ProcessorFigures, RunningCoreFigures,
 };
 use crate::flights::Flights;
 use crate::latencies::{self, Latencies, Which};
+use crate::order::Order;
 use crate::outcome::Columns;
 use crate::reorder::Reorder;
 use crate::traffic::Arrival;
@@ -61,6 +62,9 @@ pub(crate) struct Ledger {
     buses: Vec<[Duration; 2]>,
     /// One at least.
     classes: Vec<Class>,
+    order: Order,
+    /// Only with `keep_order`.
+    kept: Option<Box<Reorder>>,
     /// Only with a running core that polls.
     polls: Option<Box<Polls>>,
     pub(crate) columns: Option<Columns>,
@@ -95,6 +99,8 @@ impl Ledger {
             processors: scenario.processors.iter().map(|_| Processor::default()).collect(),
             buses: vec![[Duration::ZERO; 2]; scenario.buses.len()],
             classes: (0..classes).map(class).collect(),
+            order: Order::default(),
+            kept: scenario.scheduler.keep_order.then(|| Box::new(Reorder::new(Latencies::new(exact)))),
             polls: scenario.scheduler.running_core.map(polls),
             columns,
             cores: None,
@@ -113,7 +119,11 @@ impl Ledger {
             columns.arrive(arrival);
         }
         let class = arrival.class.min(self.last_class());
-        let id = self.flights.put(arrival.at, self.arrived, class, arrival.bytes);
+        let in_sa = self.order.arrive(arrival.sa);
+        let id = self.flights.put(arrival, self.arrived, class, in_sa);
+        if let Some(kept) = &mut self.kept {
+            kept.admit(id as usize, arrival.sa);
+        }
         self.arrived += 1;
         self.last_arrival = arrival.at;
         id
@@ -129,6 +139,10 @@ impl Ledger {
     pub(crate) fn lose(&mut self, id: u64) {
         let flight = self.flights.take(id as u32);
         self.classes[usize::from(flight.class())].lost += 1;
+        self.order.turn_away(flight.sa);
+        if let Some(kept) = &mut self.kept {
+            kept.turn_away(id as usize);
+        }
     }
 
     /// A job of these packets, one at least, is placed.
@@ -194,8 +208,13 @@ impl Ledger {
         if let Some(columns) = &mut self.columns {
             columns.complete(flight.number() as usize, processor, tag.chosen, now);
         }
-        if let Some(polls) = &mut self.polls {
-            polls.reorder.complete(place as usize, flight.arrived, now, flight.number() >= self.first);
+        let counts = flight.number() >= self.first;
+        if let Some(reorder) =
+            self.polls.as_mut().map(|polls| &mut polls.reorder).or(self.kept.as_deref_mut())
+        {
+            reorder.complete(place as usize, flight.arrived, now, counts);
+        } else {
+            self.order.leave(flight.sa, flight.in_sa, counts);
         }
         next
     }
@@ -246,9 +265,19 @@ impl Ledger {
             total_latency: latencies::latency(&all, Which::Total),
             packets_per_job: figures::ratio(packets as f64, self.jobs as f64),
             lost: self.classes.iter().map(|class| class.lost).sum(),
+            order: self.order(packets),
             classes: self.classes(scenario),
             running_core: self.running_core(scenario, elapsed),
             cores: self.cores,
+        }
+    }
+
+    fn order(&self, packets: u64) -> OrderFigures {
+        let latency = |which| self.kept.as_ref().map(|kept| latencies::latency(&[&kept.latencies], which));
+        OrderFigures {
+            hold: latency(Which::Processing),
+            release_latency: latency(Which::Total),
+            ..self.order.figures(packets)
         }
     }
 

@@ -22,6 +22,7 @@ mod input;
 mod latencies;
 mod ledger;
 mod optimum;
+mod order;
 mod outcome;
 mod polling;
 mod probe;
@@ -38,7 +39,8 @@ mod traffic;
 pub use cores::{CoreCost, CorePacket, Cores, CoresError, CoresOutcome, Serial, Taken};
 pub use document::Document;
 pub use figures::{
-    BusFigures, ClassFigures, CoresFigures, Figures, Latency, ProcessorFigures, RunningCoreFigures, Turnstile,
+    BusFigures, ClassFigures, CoresFigures, Figures, Latency, OrderFigures, ProcessorFigures,
+    RunningCoreFigures, Turnstile,
 };
 pub use forebay_random::Estimate;
 pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};

@@ -47,6 +47,13 @@ impl Reorder {
         queue.waiting.push_back(None);
     }
 
+    /// The packet at a place, the last one of its SA, is turned away.
+    pub(crate) fn turn_away(&mut self, place: usize) {
+        if let Some(queue) = self.sas.get_mut(&self.packets[place].0) {
+            queue.waiting.pop_back();
+        }
+    }
+
     /// The packet at a place is complete now; `counts`: it counts in the figures. It is released with those behind
     /// it that waited for it, or when the last one before it is complete.
     pub(crate) fn complete(&mut self, place: usize, arrived: Time, now: Time, counts: bool) {

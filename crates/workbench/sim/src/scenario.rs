@@ -133,6 +133,8 @@ pub struct Settings {
     pub input: Option<usize>,
     /// Whether prefetched jobs count as waiting.
     pub prefetch_aware: bool,
+    /// Whether packets of an SA leave in the order in which they came.
+    pub keep_order: bool,
     /// Whether a job passes a full queue by, where jobs are placed one by one; in the papers it waits.
     pub pass_full: bool,
     /// Most jobs that are placed together; 1 in the papers.

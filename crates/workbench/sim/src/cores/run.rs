@@ -52,7 +52,10 @@ pub(crate) fn drive<P: Probe>(
     let taken = outcome.completed.len();
     ending.cut = (taken < packets.len()).then_some(taken as u64);
     let ids: Vec<u64> = arrivals[..taken].iter().map(|arrival| ledger.arrive(arrival)).collect();
-    for burst in &outcome.bursts {
+    // Without order a burst may be complete before one that was taken earlier.
+    let mut bursts: Vec<_> = outcome.bursts.iter().collect();
+    bursts.sort_by_key(|burst| outcome.completed[burst.first]);
+    for burst in bursts {
         let (from, until) = burst.computes;
         ledger.computes(burst.core, from, until.max(from));
         probe.computes(burst.core, from, until);

@@ -66,6 +66,7 @@ pub(super) fn read(
     if burst == 1 && running_core.is_none() {
         map.insert("full_queue".to_owned(), if pass_full { "pass" } else { "wait" }.into());
     }
+    let keep_order = keep_order(&section, running_core.is_some(), &mut map);
     map.insert("prefetch_aware".to_owned(), prefetch_aware.into());
     map.insert("predict_transfer".to_owned(), predict_transfer.into());
     resolved.insert("scheduler".to_owned(), map.into());
@@ -84,6 +85,7 @@ pub(super) fn read(
         max_bytes,
         input,
         prefetch_aware,
+        keep_order,
         pass_full,
         burst,
         running_core,
@@ -92,6 +94,20 @@ pub(super) fn read(
     };
     settings.classes = classes::settings(classes, &settings, resolved);
     settings
+}
+
+/// Whether packets of an SA leave in their order. A running core keeps it always.
+fn keep_order(section: &Section<'_>, polls: bool, map: &mut Map<String, Json>) -> bool {
+    let keep = section.flag("keep_order");
+    if polls {
+        if keep.is_some() {
+            let message = "`keep_order` means nothing with `poll`";
+            section.conflict("keep_order", message, "a running core always keeps the order; remove the key");
+        }
+        return false;
+    }
+    map.insert("keep_order".to_owned(), keep.unwrap_or(false).into());
+    keep.unwrap_or(false)
 }
 
 /// Whether a job passes a full queue by, where jobs are placed one by one.

@@ -543,6 +543,14 @@ const SCHEDULER: &[Key] = &[
         "true",
     ),
     key(
+        "keep_order",
+        Flag,
+        Is("false"),
+        "packets of an SA leave in the order in which they came: one whose job is done waits for those before it, as \
+         in the gateway; the figures `order` say for how long; not with `poll`, which always keeps it",
+        "true",
+    ),
+    key(
         "by_class",
         Flag,
         Is("true"),

@@ -7,6 +7,7 @@ mod classes;
 mod cores;
 mod fingerprints;
 mod full_queues;
+mod leaving;
 mod optimum;
 mod oracle;
 mod order;

@@ -5,7 +5,7 @@ use forebay_page::document::{Block, Frame, Table, page};
 use forebay_page::lanes::{Lanes, Span};
 use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
-use forebay_sim::{Doing, Figures, Latency, Outcome, Scenario, Timeline};
+use forebay_sim::{Doing, Figures, Latency, OrderFigures, Outcome, Scenario, Timeline};
 
 use super::{Parts, packets};
 
@@ -28,11 +28,24 @@ pub fn simulation(
     page(&frame.kind, &frame, &all)
 }
 
+/// How many packets leave out of order, in words.
+fn order(order: &OrderFigures) -> String {
+    match order.late {
+        0 => "the packets of each SA leave in their order".to_owned(),
+        _ => format!(
+            "{} leave after a later one of their SA, up to {} behind, and {} are 64 or more behind",
+            units::percent(order.late_share),
+            units::count(order.distance_max.into()),
+            units::percent(order.beyond_64_share)
+        ),
+    }
+}
+
 /// What the page of any run shows, of its packets and its time line if the outcome has them.
 pub fn parts(name: &str, scenario: &Scenario, outcome: &Outcome) -> Parts {
     let figures = &outcome.figures;
     let facts = format!(
-        "{} in {}; {} packets a job; {}; seed {}.",
+        "{} in {}; {} packets a job; {}; {}; seed {}.",
         units::counted(figures.packets, "packet", "packets"),
         units::seconds(figures.elapsed_s),
         units::digits(figures.packets_per_job),
@@ -40,6 +53,7 @@ pub fn parts(name: &str, scenario: &Scenario, outcome: &Outcome) -> Parts {
             0 => "none lost".to_owned(),
             lost => format!("{} lost at a full input", units::count(lost)),
         },
+        order(&figures.order),
         outcome.seed
     );
     let broken = |packets: u64| {
@@ -163,6 +177,10 @@ fn latencies(figures: &Figures) -> Table {
     if let Some(core) = &figures.running_core {
         rows.push(row("from completion to release in order", &core.reorder_hold));
         rows.push(row("from arrival to release", &core.release_latency));
+    }
+    if let (Some(hold), Some(release)) = (&figures.order.hold, &figures.order.release_latency) {
+        rows.push(row("from completion to release in order", hold));
+        rows.push(row("from arrival to release", release));
     }
     Table {
         title: "Latency".to_owned(),
