@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from forebay.study import Claim, Parameter, Study, digits
+from collections.abc import Callable
+
+from forebay.study import Claim, Parameter, Study, StudyScenario, digits
 
 MIXES = ("reference", "tuned")
 # III.D: name, key, all values; the first is the base's.
@@ -34,12 +36,68 @@ OPTION_OF = {
 }
 # Cycles of a window overflow or underflow: an exception, eight loads or stores, and the way back.
 WINDOW_CYCLES = 20
-TIMES = "the study's rule for another core and other software: a factor of 1.5 to either side of the printed"
-CENTS = "the study's rule for another core and other software: a factor of 2 to either side of the printed"
+# The bands were so wide until 26 November 2026 that some admitted the opposite of the sentence: no gain for 1.4 times, and
+# all of the cycles for 50 %. Since then what is gained, and what is left, are within a factor of 2 as well.
+TIMES = (
+    "the study's rule for another core and other software: a factor of 1.5 to either side of the printed, and of 2 for what is "
+    "above 1; printed"
+)
+CENTS = (
+    "the study's rule for another core and other software: a factor of 2 to either side of the printed, and of 2 for what is "
+    "left to 100 %; printed"
+)
+# The control of each claim about an option or an instruction; the others are about a profile, and have none.
+CONTROLS = {
+    "checksum": "no-instructions",
+    "md5": "no-instructions",
+    "code-aes": "no-instructions",
+    "code-md5": "no-instructions",
+    "icache-size": "one-core",
+    "icache-4k": "small-4k",
+    "dcache-size": "one-core",
+    "icache-ways": "ways-are-bytes",
+    "dcache-ways": "one-core",
+    "dcache-ways-crypto": "ways-are-bytes",
+    "icache-line": "one-core",
+    "dcache-line": "one-core",
+    "write-waits": "quick-writes",
+    "write-slots": "one-core",
+    "write-slots-crypto": "slots-are-bits",
+    "width-crypto": "one-core",
+    "width-protocol": "one-core",
+    "table-configurable-protocol": "one-core",
+    "table-configurable-md5": "one-core",
+    "table-configurable-aes": "one-core",
+    "table-extensible-protocol": "no-instructions",
+    "table-extensible-md5": "no-instructions",
+    "table-extensible-aes": "no-instructions",
+    "table-protocol": "one-core",
+    "table-crypto": "no-instructions",
+    "together-ah": "one-core",
+    "together-esp": "one-core",
+}
+FITTED = {
+    "aes": "The reference mix was written after the tuned mix had gained 15.9 times, so that it is nearer to the printed 4.1."
+}
+# The base core of III.D.
+BASE = {
+    "icache.size": 1024,
+    "icache.ways": 1,
+    "icache.line": 16,
+    "dcache.size": 1024,
+    "dcache.ways": 1,
+    "dcache.line": 16,
+    "write_buffer.slots": 4,
+    "memory.width": 32,
+}
+# Other orders of linking of the reference mixes that are built in.
+ORDERS = range(1, 11)
 
 
 def declare(s: Study) -> Book:
     """Declares all claims and observations, before the first run."""
+    controls(s)
+    s.repeat("orders of linking", [in_order(number) for number in ORDERS])
     book = Book(s)
     declare_profile(book)
     declare_instructions(book)
@@ -54,6 +112,54 @@ def declare(s: Study) -> Book:
     return book
 
 
+def in_order(number: int) -> Callable[[StudyScenario], StudyScenario]:
+    """The reference mix with its objects linked in another order; the claims are decided on no other mix."""
+
+    def change(one: StudyScenario) -> StudyScenario:
+        path = one.value("firmware.path")
+        linked = path in ("ipsec-reference", "ipsec-reference-custom")
+        return one.set("firmware.path", f"{path}-order-{number}") if linked else one
+
+    return change
+
+
+def controls(s: Study) -> None:
+    """Cores on which the claims that name them must fail."""
+
+    def no_instructions(one: StudyScenario) -> StudyScenario:
+        plain = {"ipsec-reference-custom": "ipsec-reference", "ipsec-custom": "ipsec-plain"}
+        path = plain.get(str(one.value("firmware.path")))
+        return one if path is None else one.set("firmware.path", path).set("core.instructions", "none")
+
+    def one_core(one: StudyScenario) -> StudyScenario:
+        for key, value in BASE.items():
+            one = one.set(key, value)
+        return one
+
+    def ways_are_bytes(one: StudyScenario) -> StudyScenario:
+        for cache in ("icache", "dcache"):
+            ways = one.value(f"{cache}.ways")
+            one = one.set(f"{cache}.size", one.value(f"{cache}.size") * ways) if ways > 1 else one
+        return one
+
+    def slots_are_bits(one: StudyScenario) -> StudyScenario:
+        return one.set("memory.width", 128) if one.value("write_buffer.slots") > 4 else one
+
+    s.control(
+        "no-instructions", says="The firmware with custom instructions is that without them.", change=no_instructions
+    )
+    s.control("one-core", says="Every core is the base core.", change=one_core)
+    s.control(
+        "small-4k", says="Caches of 4 KB have 1 KB.",
+        change=lambda one: one.set("icache.size", 1024) if one.value("icache.size") == 4096 else one,
+    )  # fmt: skip
+    s.control("ways-are-bytes", says="A cache of more ways is as much larger.", change=ways_are_bytes)
+    s.control("slots-are-bits", says="A core with more slots also has 128 bits to memory.", change=slots_are_bits)
+    s.control(
+        "quick-writes", says="A write takes one cycle.", change=lambda one: one.set("memory.write_latency", 0)
+    )
+
+
 class Book:
     """The claims of the paper, and the figures of both mixes for each."""
 
@@ -66,7 +172,7 @@ class Book:
             s.assumed(
                 "memory.latency, write_latency", "8 and 4 cycles", "not printed; varied where they decide"
             ),
-            s.assumed("input.capture", "demo, 200 packets each way", "their traces are not published"),
+            s.assumed("input.capture", "demo, 200 packets each way", "their traces of web transactions are not named"),
             s.assumed(
                 "firmware.path", "ipsec-reference, AES-128", "neither their AES nor its key length is named"
             ),
@@ -111,14 +217,24 @@ class Book:
     ) -> None:
         band = self.s.band(low, high, unit, source)
         self.claims[id] = self.s.claim(
-            id, says=says, quote=quote, where=f"[E] {where}", parameters=self.parameters(id), band=band
+            id,
+            control=CONTROLS.get(id, ""),
+            basis="fitted" if id in FITTED else "test",
+            because=FITTED.get(id, ""),
+            says=says,
+            quote=quote,
+            where=f"[E] {where}",
+            parameters=self.parameters(id),
+            band=band,
         )
 
     def times(self, id: str, says: str, quote: str, where: str, printed: float) -> None:
-        self.add(id, says, quote, where, printed / 1.5, printed * 1.5, "times", f"{TIMES} {printed} times")
+        low = max(printed / 1.5, 1.0 + (printed - 1.0) / 2.0)
+        high = min(printed * 1.5, 1.0 + (printed - 1.0) * 2.0)
+        self.add(id, says, quote, where, low, high, "times", f"{TIMES} {printed} times")
 
     def cents(self, id: str, says: str, quote: str, where: str, printed: float) -> None:
-        high = min(2.0 * printed, 100.0)
+        high = min(2.0 * printed, 100.0 - (100.0 - printed) / 2.0)
         self.add(id, says, quote, where, printed / 2.0, high, "%", f"{CENTS} {printed:g} %")
 
     def measured(self, id: str, values: dict[str, list[float]], found: str, why: str = "") -> None:
@@ -281,10 +397,11 @@ def declare_caches(book: Book) -> None:
         "Longer lines of the I-cache help protocol and MD5 more than AES.",
         "Longer I-cache line width benefits protocol processing and MD5 more than AES",
         "III.D",
-        0.0,
+        0.5,
         None,
         "%",
-        "the protocol's gain less that of AES, and MD5's less that of AES, for lines of 32 and of 64",
+        "the protocol's gain less that of AES, and MD5's less that of AES, for lines of 32 and of 64: more is half a per cent; "
+        "until 26 November 2026 equality was enough",
     )
     book.add(
         "dcache-line",
@@ -343,7 +460,7 @@ def declare_memory(book: Book) -> None:
         "Increasing PIF width to 128 bits improves cryptographic processing by 15%, and protocol "
         "processing by nearly 30%"
     )
-    book.cents("width-crypto", "128 bits improve the cryptography by 15 %.", quote, "III.D", 15.0)
+    book.cents("width-crypto", "128 bits improve AES by 15 %, and MD5 by 15 %.", quote, "III.D", 15.0)
     book.cents("width-protocol", "128 bits improve the protocol by nearly 30 %.", quote, "III.D", 30.0)
 
 

@@ -7,20 +7,26 @@ own.
 Their core is an Xtensa with instructions of 24 bits and register windows, their software is lwIP with
 embedded IPsec and an AES that the paper does not name, and the latencies of their memory are not printed.
 Our core is RV32IMC with 8 cycles to memory for a read and 4 for a write. So ratios are compared, not cycles.
-The bands are those of this study since its first version: a claim with a figure holds if ours is within a
-factor of 1.5 for how many times, and of 2 for per cents.
+A claim with a figure holds if ours is within a factor of 1.5 for how many times, and of 2 for per cents; since 26
+November 2026 also of 2 for what is gained and for what is left.
+
+Where code lies decides which lines of a small cache it shares, so the reference mix is linked in ten other orders too,
+and a claim whose figure depends on the order is not decided.
 
 The firmware comes in two mixes. The reference mix is written as portable libraries of 2004 were: CBC, and
 the state of the cipher, go byte by byte, and instructions of their own bring round keys into custom
 registers, as the paper defines them. The tuned mix is today's: it goes by words, and a round reads its key
-itself. The claims are decided on the reference mix, for it is the paper's kind of software; the last section
-has every figure of both.
+itself. The tuned mix came first, and gained 15.9 times by the AES instructions where the paper prints 4.1; the
+reference mix was written after that, as the paper's kind of software. The claims are decided on it, so that the
+gain of AES is not independent of the printed one; the last section has every figure of both.
 
 The traffic is 200 packets of the demonstration's capture each way through a tunnel: outbound, and inbound as
 the peer protects them. ESP enciphers without authenticating and AH uses HMAC-MD5, as in [E].
 """
 
 from __future__ import annotations
+
+from math import inf, nan
 
 from forebay.study import Study, StudyRun, digits, percent
 
@@ -91,7 +97,7 @@ def figure_1(s: Study, book: Book, plain: dict[str, Core], traffic: Traffic) -> 
             counterpart="[E] figure 1, bar graphs",
             note="With what the instructions wait for.",
         )
-    sizes = shares_by_size(s, traffic)
+    sizes = shares_by_size(s, traffic) if s.wants() else dict.fromkeys(SIZES, nan)
     per_byte = {mix: plain[mix].protocol() / total(plain[mix].all, "bytes") for mix in MIXES}
     book.measured(
         "protocol-share",
@@ -569,9 +575,14 @@ def memory_claims(s: Study, book: Book, custom: dict[str, Core], gains: Gains, t
         "quarters of a miss remain. The latency is not printed. Tried: with 2 cycles until the first word "
         f"{cents(close)}."
     )
-    crypto = {mix: [(row[1] + row[2]) / 2.0] for mix, row in width.items()}
-    book.measured("width-crypto", crypto, found, why)
+    why_each = "Until 26 November 2026 the mean of AES and MD5 was tested, which hides their difference. " + why
+    book.measured("width-crypto", {mix: row[1:] for mix, row in width.items()}, found, why_each)
     book.measured("width-protocol", {mix: [row[0]] for mix, row in width.items()}, found, why)
+
+
+def quotient(after: float, before: float) -> float:
+    """A quotient; infinite over zero, as of a core without what is compared."""
+    return after / before if before else inf if after > 0 else nan
 
 
 def protocol_waits(runs: tuple[StudyRun, ...]) -> float:
@@ -627,13 +638,13 @@ def table_1(s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Core
             found = f"{digits(values['reference'][at])} %, tuned {digits(values['tuned'][at])} %"
             measured = {mix: [values[mix][at]] for mix in MIXES}
             book.measured(f"table-{name}-{part.lower()}", measured, found, why.get((name, part), ""))
-    ratio = {mix: [conf[mix][0] / ext[mix][0]] for mix in MIXES}
+    ratio = {mix: [quotient(conf[mix][0], ext[mix][0])] for mix in MIXES}
     book.measured(
         "table-protocol",
         ratio,
         f"{digits(conf['reference'][0])} % by configuring, {digits(ext['reference'][0])} % by extending",
     )
-    crypto = {mix: [ext[mix][at] / conf[mix][at] for at in (1, 2)] for mix in MIXES}
+    crypto = {mix: [quotient(ext[mix][at], conf[mix][at]) for at in (1, 2)] for mix in MIXES}
     found = (
         f"AES {digits(ext['reference'][1])} % by extending, {digits(conf['reference'][1])} % by configuring; "
         f"MD5 {digits(ext['reference'][2])} % and {digits(conf['reference'][2])} %"
@@ -756,19 +767,24 @@ def study(s: Study) -> None:
     windows(s, book, custom)
     memory_claims(s, book, custom, gains, traffic)
     table_1(s, book, plain, custom, traffic)
+    if s.wants():
+        both_mixes(s, book)
+        s.section("Beyond the paper")
+        causes(s, plain, custom)
+        by_size(s, traffic)
+        pays(s, plain, custom, traffic)
+    suites(s)
+
+
+def both_mixes(s: Study, book: Book) -> None:
     s.section("Every claim on both mixes")
     held = {mix: sum(row[4 + 2 * at] == "holds" for row in book.rows) for at, mix in enumerate(MIXES)}
     s.text(
-        f"Of {len(book.rows)} claims {held['reference']} hold on the reference mix and {held['tuned']} on "
-        "the tuned one."
+        f"Of {len(book.rows)} claims {held['reference']} have their values in their bands on the reference mix and "
+        f"{held['tuned']} on the tuned one."
     )
     s.table(
         "Claims, bands and values",
         ["claim", "[E]", "band", "reference mix", "verdict", "tuned mix", "verdict"],
         book.rows,
     )
-    s.section("Beyond the paper")
-    causes(s, plain, custom)
-    by_size(s, traffic)
-    pays(s, plain, custom, traffic)
-    suites(s)

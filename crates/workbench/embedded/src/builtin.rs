@@ -29,6 +29,46 @@ pub fn firmware(name: &str) -> Option<&'static [u8]> {
         "ipsec-zk" => include_bytes!("../data/prebuilt/ipsec-zk.elf"),
         "ipsec-reference" => include_bytes!("../data/prebuilt/ipsec-reference.elf"),
         "ipsec-reference-custom" => include_bytes!("../data/prebuilt/ipsec-reference-custom.elf"),
+        "ipsec-reference-order-1" => include_bytes!("../data/prebuilt/ipsec-reference-order-1.elf"),
+        "ipsec-reference-order-2" => include_bytes!("../data/prebuilt/ipsec-reference-order-2.elf"),
+        "ipsec-reference-order-3" => include_bytes!("../data/prebuilt/ipsec-reference-order-3.elf"),
+        "ipsec-reference-order-4" => include_bytes!("../data/prebuilt/ipsec-reference-order-4.elf"),
+        "ipsec-reference-order-5" => include_bytes!("../data/prebuilt/ipsec-reference-order-5.elf"),
+        "ipsec-reference-order-6" => include_bytes!("../data/prebuilt/ipsec-reference-order-6.elf"),
+        "ipsec-reference-order-7" => include_bytes!("../data/prebuilt/ipsec-reference-order-7.elf"),
+        "ipsec-reference-order-8" => include_bytes!("../data/prebuilt/ipsec-reference-order-8.elf"),
+        "ipsec-reference-order-9" => include_bytes!("../data/prebuilt/ipsec-reference-order-9.elf"),
+        "ipsec-reference-order-10" => include_bytes!("../data/prebuilt/ipsec-reference-order-10.elf"),
+        "ipsec-reference-custom-order-1" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-1.elf")
+        }
+        "ipsec-reference-custom-order-2" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-2.elf")
+        }
+        "ipsec-reference-custom-order-3" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-3.elf")
+        }
+        "ipsec-reference-custom-order-4" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-4.elf")
+        }
+        "ipsec-reference-custom-order-5" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-5.elf")
+        }
+        "ipsec-reference-custom-order-6" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-6.elf")
+        }
+        "ipsec-reference-custom-order-7" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-7.elf")
+        }
+        "ipsec-reference-custom-order-8" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-8.elf")
+        }
+        "ipsec-reference-custom-order-9" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-9.elf")
+        }
+        "ipsec-reference-custom-order-10" => {
+            include_bytes!("../data/prebuilt/ipsec-reference-custom-order-10.elf")
+        }
         "vectors-plain" => include_bytes!("../data/prebuilt/vectors-plain.elf"),
         "vectors-custom" => include_bytes!("../data/prebuilt/vectors-custom.elf"),
         "vectors-zk" => include_bytes!("../data/prebuilt/vectors-zk.elf"),

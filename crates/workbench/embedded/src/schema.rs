@@ -43,7 +43,8 @@ const FIRMWARE: &[Key] = &[
         Required,
         "executable for RV32 (ELF), or one that is built in: `ipsec-plain`, `ipsec-custom` (with the instructions `ipsec`), \
          `ipsec-zk` (with the scalar crypto extensions); `ipsec-reference` and `ipsec-reference-custom` (with \
-         `ipsec-keys`) are written as an embedded stack of 2004 was",
+         `ipsec-keys`) are written as an embedded stack of 2004 was; with `-order-1` to `-order-10` behind these two the \
+         same objects are linked in other orders",
         "\"ipsec-plain\"",
     ),
     key(

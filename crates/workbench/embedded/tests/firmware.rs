@@ -41,6 +41,35 @@ fn input(proposal: &str, protocol: &str, keys: &str) -> String {
     )
 }
 
+/// The order of linking changes where code lies, and so the cycles of a small cache; it changes no packet.
+#[test]
+fn ten_orders_of_linking_give_the_same_packets_in_other_cycles() {
+    let keys = "key = \"000102030405060708090a0b0c0d0e0f\"";
+    for (build, sets) in
+        [("reference", &[] as &[&str]), ("reference-custom", &["core.instructions=ipsec-keys"])]
+    {
+        let input = input("aes128", "esp", keys);
+        let ran = |name: &str| {
+            let setup = setup(name, sets, &input);
+            let prepared = Prepared::new(&setup).unwrap();
+            let ran = forebay_embedded::run(&prepared.job, &[Config::base()], &mut |_| true);
+            let (done, accounts) = ran.unwrap_or_else(|error| panic!("{:?}", prepared.report(&error)));
+            let cycles = prepared.figures(&setup, &done, &accounts[0]).cycles;
+            (done.output, cycles)
+        };
+        let (packets, cycles) = ran(&format!("ipsec-{build}"));
+        let mut seen = vec![cycles];
+        for order in 1..=10 {
+            let (same, cycles) = ran(&format!("ipsec-{build}-order-{order}"));
+            assert_eq!(same, packets, "{build}, order {order}");
+            seen.push(cycles);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert!(seen.len() > 5, "{build}: {seen:?}");
+    }
+}
+
 #[test]
 fn all_builds_and_qemu_give_the_same_packets() {
     let hex = |bytes: usize| (0..bytes).map(|byte| format!("{byte:02x}")).collect::<String>();
