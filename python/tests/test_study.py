@@ -314,6 +314,19 @@ def test_a_policy_of_the_study_runs_under_its_controls(own) -> None:
     assert claim.under is not None and (claim.under.values, claim.under.found) == ([90.0], "turns")
 
 
+def test_a_part_that_no_wanted_claim_requires_is_left_out(own) -> None:
+    body = TURNS + controlled("sharp", 100) + RUN
+    body += (
+        'print("report") if s.wants() else None\n'
+        'if s.wants({0}):\n    s.measured("sharp", r["cpu.mean_size"], found="f")'
+    )
+    (claim,) = run(own(body.format('"sharp"'))).claims
+    assert claim.verdict == "holds"
+    with pytest.raises(StudyError, match="not measured under `turns`: sharp") as caught:
+        run(own(body.format('"blunt"')))
+    assert "s.wants" in caught.value.findings[0].hint
+
+
 def test_helpers_over_lists_do_not_take_constants_for_trends() -> None:
     assert study.against([4, 3, 1]) == 0 and study.against([4, 5, 2]) == 0.5
     assert study.against([3, 3, 3]) == math.inf and study.against([1, 2]) == math.inf

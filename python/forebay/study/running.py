@@ -183,7 +183,14 @@ class Passes:
             function(again)
         except Enough:
             pass
-        return {one.id: one for one in again.claims if one.id in wanted}
+        found = {one.id: one for one in again.claims if one.id in wanted}
+        left = [id for id, one in found.items() if not one.is_measured]
+        if left:
+            raise problem(
+                f"not measured {f'under `{under}`' if under else 'in a repetition'}: {', '.join(left)}",
+                hint="`s.wants` leaves out a part that measures a claim which it does not name",
+            )
+        return found
 
 
 def _seeds(more: int) -> Change:
