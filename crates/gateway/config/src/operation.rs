@@ -535,9 +535,7 @@ pub(super) fn page(
     context: &Context<'_>,
 ) -> Option<Option<LivePage>> {
     let Some(section) = there("page", top, context) else { return Some(None) };
-    let text = section.text("listen");
-    let is_path = text.as_ref().is_some_and(|text| text.contains('/'));
-    let listen = if is_path {
+    let listen = if section.text("listen")?.contains('/') {
         let socket = section.path("listen")?;
         check_socket("listen", &socket, &section);
         let control = control?;
