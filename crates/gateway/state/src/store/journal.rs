@@ -237,7 +237,9 @@ impl Journal {
                         journal.name = Some(name.to_owned()).filter(|name| !name.is_empty())
                     }
                     _ => {
-                        return Err("its first line does not name a format that this version knows".to_owned());
+                        return Err(
+                            "its first line does not name a format that this version knows".to_owned()
+                        );
                     }
                 }
             }
