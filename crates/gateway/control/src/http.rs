@@ -87,7 +87,8 @@ impl Head {
         let (method, target, version) = (words.next()?, words.next()?, words.next()?);
         let path = target.split('?').next()?;
         let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic());
-        let is_whole = words.next().is_none() && is_method && path.starts_with('/');
+        let is_target = target.starts_with('/') && target.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_whole = words.next().is_none() && is_method && is_target;
         let is_first = is_whole && matches!(version, "HTTP/1.0" | "HTTP/1.1");
         is_first.then(|| Head { method: method.to_owned(), path: path.to_owned(), ..Head::default() })
     }
