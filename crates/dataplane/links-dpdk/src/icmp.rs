@@ -6,9 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use forebay_links::{Link, RxDrops, TxReport};
+#[cfg(dpdk)]
 use rustix::event::{EventfdFlags, eventfd};
 
 /// Messages that wait; more of them are not worth waiting for.
+#[cfg(dpdk)]
 const WAITING: usize = 64;
 
 /// Where the queues of a port put such messages.
@@ -20,6 +22,7 @@ struct Shared {
     bell: OwnedFd,
 }
 
+#[cfg(dpdk)]
 impl Messages {
     pub(crate) fn new() -> io::Result<Messages> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;

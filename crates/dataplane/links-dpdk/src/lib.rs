@@ -13,18 +13,18 @@
 // When a neighbour was heard.
 #![allow(clippy::disallowed_methods)]
 
-#[cfg(any(dpdk, test))]
+#[cfg(dpdk)]
 mod arrivals;
 mod error;
 mod icmp;
 #[cfg(dpdk)]
 mod link;
-#[cfg(any(dpdk, test))]
+#[cfg(dpdk)]
 mod messages;
-#[cfg(any(dpdk, test))]
+#[cfg(dpdk)]
 mod neighbours;
 mod options;
-#[cfg(any(dpdk, test))]
+#[cfg(dpdk)]
 mod stale;
 
 pub use error::Unavailable;
@@ -34,7 +34,7 @@ pub use link::PortLink;
 pub use options::{Opened, PortOptions, Side};
 
 /// Length of an Ethernet header without tags.
-#[cfg(any(dpdk, test))]
+#[cfg(dpdk)]
 const ETHERNET: usize = 14;
 
 /// An address on an Ethernet.
