@@ -199,12 +199,12 @@ def checks():
         with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:
             file.write(good.replace(old, new))
         done = subprocess.run(inside("gw-a", FOREBAY, "check", "--config", f"{LAB}/a.toml"), capture_output=True, text=True, check=False)
-        text = " ".join((done.stdout + done.stderr).split())
+        text = " ".join((done.stdout + done.stderr).replace("│", " ").split())
         assert done.returncode != 0 and said in text, (said, text)
     with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:
         file.write(good.replace("iface=wan", "iface=gone"))
     done = subprocess.run(inside("gw-a", FOREBAY, "gateway", "--config", f"{LAB}/a.toml"), capture_output=True, text=True, check=False, timeout=30)
-    text = " ".join((done.stdout + done.stderr).split())
+    text = " ".join((done.stdout + done.stderr).replace("│", " ").split())
     assert done.returncode != 0 and "does not make the network device `net_af_packet1`" in text, text
     print("dpdk: devices that are not there are told apart", flush=True)
 
