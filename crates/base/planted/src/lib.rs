@@ -65,7 +65,7 @@ faults! {
     WindowsNotMirrored "the machine that stands by does not note replay windows"
     MergedUnderWay "what the other machine did meanwhile does not reach the data plane that runs"
     LateRecordsTaken "records that an ended connection delivers late are taken"
-    EmptyServes "a machine with an empty state directory counts as the one that went on alone"
+    EmptyServes "a machine with an empty state directory takes over without records"
     AloneForgotten "a machine that went on without the other one does not remember it"
     SharesBeginAnew "a machine that takes a share over does not read its records"
     DiscardsServedOnly "a machine has no routes that discard what another one serves"

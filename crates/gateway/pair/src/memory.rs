@@ -31,9 +31,6 @@ impl Memory {
             None => {
                 let mut note = PairNote::new(number);
                 note.unmerged = store.has_records()?;
-                if planted(Fault::EmptyServes) {
-                    (note.unmerged, note.complete) = (true, Some(0));
-                }
                 note
             }
         };

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use forebay_admission::Limiter;
+use forebay_planted::{Fault, planted};
 use forebay_privileges as privileges;
 use forebay_state::{IvStore, IvStoreError, Lock, PairNote, Record, Territory};
 
@@ -613,7 +614,8 @@ impl Shared {
     /// What is known of the records here. As long as the peer counts as the one that went on alone, it may start so again.
     fn complete(&self, state: &State) -> Complete {
         let of_both = self.has_merged(state) && !state.peer_unmerged;
-        Complete { of_both, alone: self.memory.note().was_alone() }
+        let note = self.memory.note();
+        Complete { of_both, alone: note.was_alone() || note.blank && planted(Fault::EmptyServes) }
     }
 
     /// Whether everything of the peer is here.
