@@ -36,8 +36,9 @@ const SLEEPS_AFTER: Duration = Duration::from_micros(50);
 /// How long that takes.
 const WAKES_IN: Duration = Duration::from_micros(20);
 
-/// What the others know of a core.
+/// What the others know of a core, on a cache line of its own.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Core {
     /// The time that a packet takes, by the size of its burst, smoothed, in picoseconds; zero before the first.
     packet: [AtomicU64; SIZES],
@@ -98,7 +99,9 @@ impl Pace {
     pub fn begins(&mut self, now: Time, packets: usize) {
         self.taken = now;
         // There were more if it took all that it was to take.
-        if self.limited.is_none_or(|limit| packets < limit) {
+        let is_all = self.limited.is_none_or(|limit| packets < limit);
+        // Under load it is always the same, and the cache line stays with everyone.
+        if is_all && self.cores.burst.load(Ordering::Relaxed) != packets {
             self.cores.burst.store(packets, Ordering::Relaxed);
         }
         let Some(own) = self.cores.all.get(self.own) else { return };
