@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh build          the library for fast crypto on x86-64
 #   scripts/setup.sh build test     and the peers of the tests: scapy, tshark, valgrind, jsonschema, qemu's RISC-V
-#   scripts/setup.sh dpdk           DPDK's headers and libraries, for crypto devices
+#   scripts/setup.sh dpdk           DPDK's headers and libraries, for crypto devices and links
 #   scripts/setup.sh dpdk-bench     and its own benchmark of them
 #   scripts/setup.sh gpu            OpenCL, and pocl, a device of it that computes on the CPU
 #   scripts/setup.sh lab            what the laboratory of namespaces uses

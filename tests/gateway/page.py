@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The live page of a running gateway: who may ask, what is told, and what clients cost that are slow, silent, broken or many.
+"""The live page of a running gateway: who may ask, what is sent, and what clients cost that are slow, silent, broken or many.
 
 Runs in the laboratory, whose namespaces the kernel takes away; with many SAs an event is long, so that a client that does not
 read is seen soon:

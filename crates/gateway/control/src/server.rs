@@ -44,7 +44,7 @@ pub struct Server {
     /// The socket, to be removed.
     path: Option<PathBuf>,
     address: Option<SocketAddr>,
-    /// What is told that it ends.
+    /// What ends with the server.
     site: Option<Arc<dyn Site>>,
 }
 

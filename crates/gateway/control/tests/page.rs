@@ -188,7 +188,7 @@ fn without_the_token_nothing_is_given() {
 }
 
 #[test]
-fn who_watches_is_told_each_second_and_from_the_beginning() {
+fn who_watches_gets_news_each_second_and_from_the_beginning() {
     let (_server, address) = page(&settings());
     let mut stream = watch(address);
     next(&mut stream, "now");
@@ -199,7 +199,7 @@ fn who_watches_is_told_each_second_and_from_the_beginning() {
     assert!(text.contains("east") && !text.contains("10.1.") && !text.contains("10.2."), "{text}");
     let happened = next(&mut stream, "happened");
     assert_eq!(happened["text"], "processor card is out: wrong or late results");
-    // One who comes later is told the same of what was.
+    // One who comes later gets the same of what was.
     let mut later = watch(address);
     assert_eq!(next(&mut later, "happened"), happened);
     assert_eq!(next(&mut later, "point"), next(&mut stream, "point"));
@@ -216,7 +216,7 @@ fn addresses_of_inner_packets_are_shown_where_they_are_wanted() {
 }
 
 #[test]
-fn so_many_watch_and_one_more_is_told_why_not() {
+fn so_many_watch_and_one_more_is_refused_with_the_reason() {
     let (server, address) = page(&settings());
     let mut watching: Vec<_> = (0..3).map(|_| watch(address)).collect();
     let refused = || get(address, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -1,6 +1,6 @@
-//! Looks at the gateway, and what those who watch are told of it.
+//! Asks the gateway for its status, and gives it to the browsers that watch.
 //!
-//! One thread looks; each browser that watches has a thread of the server, which sleeps until there is more. What is told is
+//! One thread asks; each browser that watches has a thread of the server, which sleeps until there is more. What is sent is
 //! written once and shared, so a browser that reads slowly costs a place and what the kernel keeps for it, and no more.
 
 use std::collections::VecDeque;
@@ -31,13 +31,13 @@ const SAS_EACH: usize = 1_000;
 /// See the module.
 pub struct Feed {
     most: usize,
-    told: Mutex<Told>,
+    sent: Mutex<Sent>,
     more: Condvar,
 }
 
-/// What is told, each text a whole message of the stream (HTML Standard 9.2.5).
+/// What is sent, each text a whole message of the stream (HTML Standard 9.2.5).
 #[derive(Default)]
-struct Told {
+struct Sent {
     ended: bool,
     watching: usize,
     /// Looks so far.
@@ -76,7 +76,7 @@ impl Feed {
     /// # Errors
     /// If the system has no thread for it.
     pub fn start(answer: Arc<Answer>, most: usize, addresses: bool) -> std::io::Result<Arc<Feed>> {
-        let feed = Arc::new(Feed { most, told: Mutex::default(), more: Condvar::new() });
+        let feed = Arc::new(Feed { most, sent: Mutex::default(), more: Condvar::new() });
         let looking = Arc::clone(&feed);
         let look = move || {
             privileges::give_up();
@@ -93,24 +93,24 @@ impl Feed {
 
     /// A place to watch from, if one is free.
     pub fn watch(self: &Arc<Feed>) -> Option<Watch> {
-        let mut told = self.told();
-        if told.watching == self.most || told.ended {
+        let mut sent = self.sent();
+        if sent.watching == self.most || sent.ended {
             return None;
         }
-        told.watching += 1;
+        sent.watching += 1;
         // The next look is for it.
         self.more.notify_all();
         Some(Watch { feed: Arc::clone(self), looks: 0, points: 0, events: 0 })
     }
 
-    /// Nothing more is told.
+    /// Nothing more is sent.
     pub fn end(&self) {
-        self.told().ended = true;
+        self.sent().ended = true;
         self.more.notify_all();
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sent(&self) -> MutexGuard<'_, Sent> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,22 +126,22 @@ impl Iterator for Watch {
     type Item = Vec<Arc<str>>;
 
     fn next(&mut self) -> Option<Vec<Arc<str>>> {
-        let told = self.feed.told();
-        let is_old = |told: &mut Told| !told.ended && (told.looks == self.looks || told.now.is_none());
-        let told = self.feed.more.wait_while(told, is_old).unwrap_or_else(PoisonError::into_inner);
-        if told.ended {
+        let sent = self.feed.sent();
+        let is_old = |sent: &mut Sent| !sent.ended && (sent.looks == self.looks || sent.now.is_none());
+        let sent = self.feed.more.wait_while(sent, is_old).unwrap_or_else(PoisonError::into_inner);
+        if sent.ended {
             return None;
         }
-        let old = (told.points.behind(self.points), told.events.behind(self.events));
-        let new = old.0.chain(old.1).chain(told.now.clone()).collect();
-        (self.looks, self.points, self.events) = (told.looks, told.points.all, told.events.all);
+        let old = (sent.points.behind(self.points), sent.events.behind(self.events));
+        let new = old.0.chain(old.1).chain(sent.now.clone()).collect();
+        (self.looks, self.points, self.events) = (sent.looks, sent.points.all, sent.events.all);
         Some(new)
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.feed.told().watching -= 1;
+        self.feed.sent().watching -= 1;
     }
 }
 
@@ -179,18 +179,18 @@ impl Looker {
     fn run(&mut self, feed: &Feed) {
         let mut next = Instant::now();
         loop {
-            let told = feed.told();
+            let sent = feed.sent();
             // Who comes has not to wait for the next point.
-            let before = told.watching;
-            let sleeps = |told: &mut Told| !told.ended && (before > 0 || told.watching == 0);
+            let before = sent.watching;
+            let sleeps = |sent: &mut Sent| !sent.ended && (before > 0 || sent.watching == 0);
             let wait = next.saturating_duration_since(Instant::now());
-            let waited = feed.more.wait_timeout_while(told, wait, sleeps);
-            let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if told.ended {
+            let waited = feed.more.wait_timeout_while(sent, wait, sleeps);
+            let (sent, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if sent.ended {
                 return;
             }
-            let watched = told.watching > 0;
-            drop(told);
+            let watched = sent.watching > 0;
+            drop(sent);
             let (looks, wait) = if watched { (1, LOOK) } else { (POINT, LOOK * POINT) };
             self.look(feed, watched, looks);
             next = Instant::now() + wait;
@@ -217,12 +217,12 @@ impl Looker {
         });
         let point = self.point(at, &status, looks);
         self.last = Some(*status);
-        let mut told = feed.told();
-        new.into_iter().for_each(|event| told.events.push(event, EVENTS));
-        point.into_iter().for_each(|point| told.points.push(point, POINTS));
-        told.now = now.map(Arc::from);
-        told.looks += 1;
-        drop(told);
+        let mut sent = feed.sent();
+        new.into_iter().for_each(|event| sent.events.push(event, EVENTS));
+        point.into_iter().for_each(|point| sent.points.push(point, POINTS));
+        sent.now = now.map(Arc::from);
+        sent.looks += 1;
+        drop(sent);
         feed.more.notify_all();
     }
 
