@@ -10,7 +10,7 @@ use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_crypto::{Direction, Job, JobSpec};
-use forebay_engine::{Answer, BURST, Engine, Output, Refusal, Turnstile};
+use forebay_engine::{Answer, Engine, Output, Refusal, TAKE, Turnstile};
 use forebay_ipsec::{DropCounts, DropReason};
 use forebay_links::LinkType;
 use forebay_links::capture::{Reader, Writer};
@@ -212,7 +212,7 @@ impl Pass {
 
 impl Core<'_> {
     fn new(engine: &mut Engine) -> Core<'_> {
-        Core { engine, burst: Vec::with_capacity(2 * BURST), records: Vec::new(), free: Vec::new() }
+        Core { engine, burst: Vec::with_capacity(TAKE), records: Vec::new(), free: Vec::new() }
     }
 
     fn work(&mut self, pass: &Pass) -> miette::Result<()> {
@@ -249,7 +249,7 @@ impl Core<'_> {
     fn gather(&mut self, pass: &Pass, source: &mut Source, by_time: bool) -> miette::Result<Option<Time>> {
         let apart = if by_time { Duration::ZERO } else { SAME_TIME };
         let mut of_burst = None;
-        while self.burst.len() < 2 * BURST {
+        while self.burst.len() < TAKE {
             let next = match source.next.take() {
                 None => self.take(pass, source)?,
                 taken => taken,

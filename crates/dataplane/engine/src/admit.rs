@@ -33,6 +33,7 @@ impl Core {
             Direction::Open => self.sift(db, burst, may_be_fragment, Direction::Open),
         }
         self.prepare(db, direction, burst);
+        self.news = db.has_news();
     }
 
     /// Begins to use the databases: SAs that are bound to CPUs are chosen for this core.
@@ -60,6 +61,8 @@ impl Core {
         } else {
             self.gather(db, direction, &mut packet)
         };
+        // Rarely: not worth a look of its own.
+        self.news = true;
         match reason {
             Ok(true) => {
                 self.start_one(db, direction, packet, tag);

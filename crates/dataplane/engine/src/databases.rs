@@ -23,6 +23,14 @@ pub struct Databases {
     pub spare: Vec<Packet>,
 }
 
+impl Databases {
+    /// Whether there is something to tell: events of SAs, or answers.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.ipsec.has_events() || self.edges.has_answers()
+    }
+}
+
 /// The keys of every SA, from which each core opens a session when it first has a packet of the SA.
 #[derive(Debug, Default)]
 pub struct Keys {

@@ -75,6 +75,12 @@ impl Edges {
         self.reassembler.next_expiry().min(self.pending.next_due())
     }
 
+    /// Whether ICMP errors wait to be sent.
+    #[inline]
+    pub fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
     /// The ICMP errors that wait to be sent.
     pub fn answers(&mut self) -> std::vec::Drain<'_, Answer> {
         self.answers.drain(..)

@@ -34,7 +34,7 @@ use crate::idle::Idle;
 use crate::in_flight::InFlight;
 use crate::key_sessions::KeySessions;
 use crate::moving::Moving;
-use crate::outputs::Outputs;
+use crate::outputs::{Outputs, bit_of};
 use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
@@ -124,6 +124,9 @@ pub(crate) struct Core {
     /// Packets of all cores that wait to be taken, and for their turn, when this core last saw the databases.
     pub untaken: usize,
     pub parked: usize,
+    /// The lanes in which packets waited then, and whether there was something to tell: events of SAs, or answers.
+    pub filled: u64,
+    pub news: bool,
     /// Whether so many packets wait for their turn that the core which has it must have lost its CPU.
     pub is_held_up: bool,
     /// Slots whose jobs the running core is to do: `local` by the scheduler's choice, `retries` because another
@@ -347,12 +350,19 @@ impl Engine {
         self.core.outputs.drain(..)
     }
 
-    /// Takes the packets that have left by lane number `lane`, and puts them behind those of `to`.
+    /// Takes the packets that have left by lane number `lane`, and puts them behind those of `to`. `look` looks at the SAs with
+    /// them, before anybody can change these.
     #[inline]
-    pub fn take_outputs(&mut self, lane: usize, to: &mut Vec<Output>) {
+    pub fn take_outputs<R>(
+        &mut self,
+        lane: usize,
+        to: &mut Vec<Output>,
+        look: impl FnOnce(&Ipsec, &mut Vec<Output>) -> R,
+    ) -> R {
         let db = &mut self.shared.pass();
         db.outputs.take(self.core.cpu, lane, to);
         self.core.look_at_backlog(db);
+        look(&db.ipsec, to)
     }
 
     /// Packets that have left and were not taken, in all lanes, when this core last looked.
@@ -374,9 +384,10 @@ impl Engine {
         self.shared.pass().outputs.lane_of(Some(session))
     }
 
-    /// Whether nothing waits in a lane to be taken.
+    /// Whether nothing waited in a lane to be taken, when this core last looked.
+    #[inline]
     pub fn is_empty_lane(&self, lane: usize) -> bool {
-        self.shared.pass().outputs.is_empty(lane)
+        self.core.filled & bit_of(lane) == 0
     }
 
     /// How many lanes there are.
@@ -426,14 +437,28 @@ impl Engine {
         self.shared.pass().ipsec.waiting()
     }
 
-    /// Takes the ICMP errors for the sources of packets that were larger than the path MTU.
+    /// Takes the ICMP errors for the sources of packets that were larger than the path MTU, if there were any when this core
+    /// last looked.
     pub fn answers(&mut self) -> Vec<Answer> {
-        self.shared.pass().edges.answers().collect()
+        if !self.core.news {
+            return Vec::new();
+        }
+        let db = &mut self.shared.pass();
+        let answers = db.edges.answers().collect();
+        self.core.news = db.has_news();
+        answers
     }
 
-    /// Takes what has happened to SAs: see [`Ipsec::events`](forebay_ipsec::Ipsec::events).
+    /// Takes what has happened to SAs, if there was anything when this core last looked: see
+    /// [`Ipsec::events`](forebay_ipsec::Ipsec::events).
     pub fn events(&mut self) -> Vec<Event> {
-        self.shared.pass().ipsec.events().collect()
+        if !self.core.news {
+            return Vec::new();
+        }
+        let db = &mut self.shared.pass();
+        let events = db.ipsec.events().collect();
+        self.core.news = db.has_news();
+        events
     }
 }
 
@@ -489,6 +514,8 @@ impl Core {
             again: Done::default(),
             untaken: 0,
             parked: 0,
+            filled: 0,
+            news: false,
             is_held_up: false,
             moving: Moving::default(),
             pace: Pace::first(),
@@ -525,6 +552,7 @@ impl Core {
     #[inline]
     pub fn look_at_backlog(&mut self, db: &mut Databases) {
         (self.untaken, self.parked) = (db.outputs.len(), db.tickets.parked());
+        (self.filled, self.news) = (db.outputs.filled(), db.has_news());
         if db.cores > 1 {
             self.is_held_up = self.parked > HELD_UP * db.cores * self.limits.burst;
             self.buffers.even_out(&mut db.spare);

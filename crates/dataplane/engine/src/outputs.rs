@@ -18,6 +18,8 @@ pub struct Outputs {
     /// By SA.
     lane_of: Vec<u8>,
     len: usize,
+    /// A bit for each lane that has packets, of lanes with the same number modulo 64 together.
+    filled: u64,
     /// Empty batches, by core.
     spare: Vec<Vec<Vec<Output>>>,
 }
@@ -40,7 +42,7 @@ impl Outputs {
         let lanes = if cores == 1 { 1 } else { 2 * cores };
         let lanes = (0..lanes).map(|_| VecDeque::new()).collect();
         let spare = (0..CORES).map(|_| Vec::new()).collect();
-        Outputs { lanes, cores, lane_of: Vec::new(), len: 0, spare }
+        Outputs { lanes, cores, lane_of: Vec::new(), len: 0, filled: 0, spare }
     }
 
     /// Gives an SA its lane: an inbound one that of the core to which its SPI leads ([`Engine::set_lanes`](crate::Engine::set_lanes)).
@@ -82,6 +84,7 @@ impl Outputs {
         let before = batch.outputs.len();
         batch.outputs.extend(outputs);
         self.len += batch.outputs.len() - before;
+        self.filled |= bit_of(lane);
     }
 
     /// Puts a packet behind those of its lane.
@@ -92,8 +95,11 @@ impl Outputs {
 
     /// Has a core take all packets of a lane; they come behind those of `to`.
     #[inline]
-    pub fn take(&mut self, by: u32, lane: usize, to: &mut Vec<Output>) {
-        let Some(lane) = self.lanes.get_mut(lane) else { return };
+    pub fn take(&mut self, by: u32, number: usize, to: &mut Vec<Output>) {
+        if self.lanes.len() <= BITS {
+            self.filled &= !bit_of(number);
+        }
+        let Some(lane) = self.lanes.get_mut(number) else { return };
         while let Some(Batch { by: owner, mut outputs }) = lane.pop_front() {
             self.len -= outputs.len();
             if owner == by && to.is_empty() {
@@ -105,15 +111,25 @@ impl Outputs {
         }
     }
 
-    /// Whether a lane has no packets.
-    pub fn is_empty(&self, lane: usize) -> bool {
-        self.lanes.get(lane).is_none_or(VecDeque::is_empty)
+    /// Lanes that have packets, as [`bit_of`] names them.
+    #[inline]
+    pub fn filled(&self) -> u64 {
+        if self.len == 0 { 0 } else { self.filled }
     }
 
     /// How many lanes there are.
     pub fn lanes(&self) -> usize {
         self.lanes.len()
     }
+}
+
+/// Lanes that have a bit of their own.
+const BITS: usize = u64::BITS as usize;
+
+/// The bit of a lane in [`Outputs::filled`].
+#[inline]
+pub fn bit_of(lane: usize) -> u64 {
+    1 << (lane % BITS)
 }
 
 /// Where the spare batches of a core are.

@@ -31,6 +31,9 @@ const SIZES: usize = 7;
 const SMOOTH: u64 = 8;
 /// A core that takes nothing tries a packet after this time, so that its own time of a packet stays known.
 const TRIED_EVERY: Duration = Duration::from_millis(100);
+/// A core that found no faster one looks again after this time: the numbers of the others change with every burst, and each look
+/// fetches them from their caches.
+const ALIKE_FOR: Duration = Duration::from_millis(1);
 /// A core that has done nothing for so long sleeps, and has to be woken first.
 const SLEEPS_AFTER: Duration = Duration::from_micros(50);
 /// How long that takes.
@@ -72,6 +75,8 @@ pub(crate) struct Pace {
     taken: Time,
     /// How many it was to take last, if fewer than it could.
     limited: Option<usize>,
+    /// No other core was faster when this one last looked, and it need not look again before.
+    alike_until: Time,
 }
 
 impl Pace {
@@ -79,7 +84,7 @@ impl Pace {
     pub fn first() -> Pace {
         let all = std::array::from_fn(|_| Core::default());
         let cores = Cores { all, count: AtomicUsize::new(1), burst: AtomicUsize::new(1) };
-        Pace { cores: Arc::new(cores), own: 0, taken: Time::ZERO, limited: None }
+        Pace { cores: Arc::new(cores), own: 0, taken: Time::ZERO, limited: None, alike_until: Time::ZERO }
     }
 
     /// A further core.
@@ -121,11 +126,16 @@ impl Pace {
     }
 
     /// How many of `most` packets this core may take now.
+    #[inline]
     pub fn limit(&mut self, now: Time, most: usize) -> usize {
+        self.limited = None;
+        if now < self.alike_until { most } else { self.limit_beside_others(now, most) }
+    }
+
+    fn limit_beside_others(&mut self, now: Time, most: usize) -> usize {
         let count = self.cores.count.load(Ordering::Relaxed);
         let burst = self.cores.burst.load(Ordering::Relaxed);
         let own = self.cores.all.get(self.own).map_or(0, |own| own.packet(burst).load(Ordering::Relaxed));
-        self.limited = None;
         if own == 0 {
             return most;
         }
@@ -133,7 +143,7 @@ impl Pace {
         let limit = |(_, other): (usize, &Core)| {
             let packet = other.packet(burst).load(Ordering::Relaxed);
             if packet == 0 || own.saturating_mul(ALIKE.1) <= packet.saturating_mul(ALIKE.0) {
-                return most as u64;
+                return None;
             }
             let free = other.free.load(Ordering::Relaxed);
             let waits = match now.0.checked_sub(free) {
@@ -141,9 +151,12 @@ impl Pace {
                 Some(_) => 0,
                 None => free - now.0,
             };
-            (waits + (burst as u64).saturating_mul(packet)) / own
+            Some((waits + (burst as u64).saturating_mul(packet)) / own)
         };
-        let limit = others.map(limit).min().unwrap_or(most as u64);
+        let Some(limit) = others.filter_map(limit).min() else {
+            self.alike_until = now + ALIKE_FOR;
+            return most;
+        };
         let is_tried = limit == 0 && now.since(self.taken) >= TRIED_EVERY;
         let limit = limit.max(u64::from(is_tried)) as usize;
         self.limited = Some(limit).filter(|limit| *limit < most);

@@ -8,6 +8,8 @@ use forebay_ipsec::{
 };
 use forebay_scheduler::Cost;
 
+use std::sync::MutexGuard;
+
 use crate::databases::Databases;
 use crate::engine::{Core, Engine};
 use crate::key_sessions::AddSaError;
@@ -22,16 +24,22 @@ impl Engine {
         iv: IvRange,
         keys: &SaKeys,
     ) -> Result<SessionId, AddSaError> {
-        let session = self.shared.pass().ipsec.add_outbound(config, iv).map_err(AddSaError::Sad)?;
+        let session = self.change().ipsec.add_outbound(config, iv).map_err(AddSaError::Sad)?;
         self.open_or_remove(session, Direction::Seal, keys)
     }
 
     /// Adds an inbound SA, for packets admitted from now on.
     pub fn add_inbound(&mut self, config: SaConfig, keys: &SaKeys) -> Result<SessionId, AddSaError> {
-        let session = self.shared.pass().ipsec.add_inbound(config).map_err(AddSaError::Sad)?;
+        let session = self.change().ipsec.add_inbound(config).map_err(AddSaError::Sad)?;
         self.open_or_remove(session, Direction::Open, keys)?;
         self.shared.pass().edges.pending.announce();
         Ok(session)
+    }
+
+    /// The databases, to change something of which there may be something to tell.
+    fn change(&mut self) -> MutexGuard<'_, Databases> {
+        self.core.news = true;
+        self.shared.pass()
     }
 
     fn open_or_remove(
@@ -41,7 +49,7 @@ impl Engine {
         keys: &SaKeys,
     ) -> Result<SessionId, AddSaError> {
         self.open(session, direction, keys).map_err(|error| {
-            self.shared.pass().ipsec.remove(session);
+            self.change().ipsec.remove(session);
             AddSaError::Engine(error)
         })?;
         Ok(session)
@@ -62,6 +70,7 @@ impl Engine {
     /// Removes an SA. Its packets in flight are dropped when they complete. After the last of them [`Engine::poll`]
     /// closes the SA's sessions at every processor of each core.
     pub fn remove_sa(&mut self, session: SessionId) -> Option<(SaConfig, SaCounters)> {
+        self.core.news = true;
         let db = &mut self.shared.pass();
         let removed = db.ipsec.remove(session)?;
         db.keys.remove(session);
@@ -71,35 +80,35 @@ impl Engine {
 
     /// Lets an SA continue behind `sequence`: see [`Ipsec::continue_after`](forebay_ipsec::Ipsec::continue_after).
     pub fn continue_after(&mut self, session: SessionId, sequence: u64) {
-        self.shared.pass().ipsec.continue_after(session, sequence);
+        self.change().ipsec.continue_after(session, sequence);
     }
 
     /// Lets an outbound SA number its packets up to `last`: see [`Ipsec::grant`](forebay_ipsec::Ipsec::grant).
     pub fn grant(&mut self, session: SessionId, last: u64) {
-        self.shared.pass().ipsec.grant(session, last);
+        self.change().ipsec.grant(session, last);
     }
 
     /// Lets a new SA go on with a life that was lived before: see
     /// [`Ipsec::resume_life`](forebay_ipsec::Ipsec::resume_life).
     pub fn resume_life(&mut self, session: SessionId, lived: &Lived) {
-        self.shared.pass().ipsec.resume_life(session, lived);
+        self.change().ipsec.resume_life(session, lived);
     }
 
     /// Lets an inbound SA continue with what was received before: see
     /// [`Ipsec::restore_window`](forebay_ipsec::Ipsec::restore_window).
     pub fn restore_window(&mut self, session: SessionId, received: &Received) {
-        self.shared.pass().ipsec.restore_window(session, received);
+        self.change().ipsec.restore_window(session, received);
     }
 
     /// Takes note that all numbers of an inbound SA up to `limit` are kept durably: see
     /// [`Ipsec::note_window`](forebay_ipsec::Ipsec::note_window).
     pub fn note_window(&mut self, session: SessionId, limit: u64) {
-        self.shared.pass().ipsec.note_window(session, limit);
+        self.change().ipsec.note_window(session, limit);
     }
 
     /// Puts an SA inside another: see [`Ipsec::nest`](forebay_ipsec::Ipsec::nest).
     pub fn nest(&mut self, inner: SessionId, outer: SessionId) -> Result<(), SadError> {
-        self.shared.pass().ipsec.nest(inner, outer)
+        self.change().ipsec.nest(inner, outer)
     }
 
     /// Opens the sessions of a new SA, and its line in the order; the other cores open theirs when they have a packet of it.
@@ -135,22 +144,22 @@ impl Engine {
 impl Engine {
     /// [`Ipsec::add_policy`](forebay_ipsec::Ipsec::add_policy).
     pub fn add_policy(&mut self, policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
-        self.shared.pass().ipsec.add_policy(policy, place)
+        self.change().ipsec.add_policy(policy, place)
     }
 
     /// [`Ipsec::remove_policy`](forebay_ipsec::Ipsec::remove_policy).
     pub fn remove_policy(&mut self, id: PolicyId) -> Option<Policy> {
-        self.shared.pass().ipsec.remove_policy(id)
+        self.change().ipsec.remove_policy(id)
     }
 
     /// [`Ipsec::set_policy_sas`](forebay_ipsec::Ipsec::set_policy_sas).
     pub fn set_policy_sas(&mut self, id: PolicyId, sas: Vec<SessionId>) -> Result<(), PolicyError> {
-        self.shared.pass().ipsec.set_policy_sas(id, sas)
+        self.change().ipsec.set_policy_sas(id, sas)
     }
 
     /// [`Ipsec::put_policy_sa_first`](forebay_ipsec::Ipsec::put_policy_sa_first).
     pub fn put_policy_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
-        self.shared.pass().ipsec.put_policy_sa_first(id, session)
+        self.change().ipsec.put_policy_sa_first(id, session)
     }
 
     /// [`Ipsec::take_fallback_flows`](forebay_ipsec::Ipsec::take_fallback_flows).
@@ -160,22 +169,22 @@ impl Engine {
 
     /// [`Ipsec::forget_decisions`](forebay_ipsec::Ipsec::forget_decisions).
     pub fn forget_decisions(&mut self) {
-        self.shared.pass().ipsec.forget_decisions();
+        self.change().ipsec.forget_decisions();
     }
 
     /// [`Ipsec::move_peer`](forebay_ipsec::Ipsec::move_peer).
     pub fn move_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
-        self.shared.pass().ipsec.move_peer(session, to)
+        self.change().ipsec.move_peer(session, to)
     }
 
     /// [`Ipsec::learn_path_mtu`](forebay_ipsec::Ipsec::learn_path_mtu).
     pub fn learn_path_mtu(&mut self, message: &[u8]) -> Option<SessionId> {
-        self.shared.pass().ipsec.learn_path_mtu(message)
+        self.change().ipsec.learn_path_mtu(message)
     }
 
     /// [`Ipsec::lower_path_mtu`](forebay_ipsec::Ipsec::lower_path_mtu).
     pub fn lower_path_mtu(&mut self, session: SessionId, mtu: u16) -> bool {
-        self.shared.pass().ipsec.lower_path_mtu(session, mtu)
+        self.change().ipsec.lower_path_mtu(session, mtu)
     }
 }
 

@@ -94,6 +94,12 @@ impl Watch {
         self.moves_limited
     }
 
+    /// Whether there are events.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// The next event.
     pub fn take(&mut self) -> Option<Event> {
         self.events.pop_front()

@@ -160,7 +160,14 @@ fn main() {
     let (seconds, len) = (seconds.parse().expect(usage), len.parse().expect(usage));
     let more = |at: usize, default| more.get(at).map_or(default, |word: &String| word.parse().expect(usage));
     let (per_cpu, one_queue) = (mode == "per-cpu", mode == "one-queue");
-    let case = Case { len, workers: more(0, 2), sas: more(1, 1), burst: more(2, 64), per_cpu, one_queue };
+    let case = Case {
+        len,
+        workers: more(0, 2),
+        sas: more(1, 1),
+        burst: more(2, forebay_engine::TAKE),
+        per_cpu,
+        one_queue,
+    };
     let (workers, handles) = set_up(&case);
     let run = |mut worker: Worker| std::thread::spawn(move || worker.run());
     let threads: Vec<_> = workers.into_iter().map(run).collect();

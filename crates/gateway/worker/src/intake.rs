@@ -1,7 +1,7 @@
 //! Received packets on their way into the engine: copied into its buffers, and admitted in bursts.
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
-use forebay_engine::{Engine, Refusal};
+use forebay_engine::{Engine, Refusal, TAKE};
 use forebay_ipsec::DropReason;
 use forebay_wire::{Ip, protocol, tcp};
 use forebay_xfrm::Flow;
@@ -10,10 +10,8 @@ use super::audit::Audit;
 use super::port::Port;
 use forebay_engine::Turnstile;
 
-/// Packets that are admitted together: what the engine takes through its path for bursts at once.
-const BURST: usize = 64;
 /// Packets taken from a link before the others have their turn: some GSO batches of 64 KiB.
-pub(super) const TAKE: usize = 256;
+pub(super) const TURN: usize = 256;
 /// Room in the engine without which nothing is taken: one packet may become several.
 const ROOM: usize = 64;
 /// Flows that want an SA and wait to be asked for.
@@ -25,7 +23,7 @@ pub(super) const FROM_OUTSIDE: u64 = 1;
 
 /// The way from links into a worker's engine.
 pub(super) struct Intake {
-    /// Packets that are admitted together, at most [`BURST`]; empty between two calls.
+    /// Packets that are admitted together, at most [`TAKE`]; empty between two calls.
     burst: Vec<Job>,
     audit: Audit,
     wanted: Vec<Flow>,
@@ -34,7 +32,7 @@ pub(super) struct Intake {
 impl Intake {
     /// Records dropped packets in `audit`.
     pub(super) fn new(audit: Audit) -> Intake {
-        Intake { burst: Vec::with_capacity(BURST), audit, wanted: vec![] }
+        Intake { burst: Vec::with_capacity(TAKE), audit, wanted: vec![] }
     }
 
     /// Takes packets from a link, as many as it has at hand and the engine has room for, at most `limit`: how many, and
@@ -50,7 +48,7 @@ impl Intake {
     ) -> (usize, bool) {
         let mut all = 0;
         loop {
-            let mut room = BURST.min(limit - all).min(room(engine));
+            let mut room = TAKE.min(limit - all).min(room(engine));
             if room == 0 {
                 return (all, true);
             }
@@ -73,7 +71,7 @@ impl Intake {
         direction: Direction,
         mtu: Option<u16>,
     ) -> (usize, bool) {
-        let room = engine.take_limit(BURST.min(room(engine)));
+        let room = engine.take_limit(TAKE.min(room(engine)));
         let Some(mut port) = port.try_pass().filter(|_| room > 0) else { return (0, true) };
         let taken = self.take_burst(&mut port, engine, direction, mtu, room);
         drop(port);

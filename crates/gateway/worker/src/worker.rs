@@ -38,7 +38,7 @@ pub use self::setup::{Outside, OwnSettings, Setup, WorkerCounts};
 use super::audit::{Audit, Limiter};
 use super::bell::Bell;
 use super::installed::{InstallError, Installed};
-use super::intake::{Intake, TAKE};
+use super::intake::{Intake, TURN};
 use super::keepalive::Keepalives;
 use super::port::Port;
 use super::stations::{Lane, Shared, Station};
@@ -442,7 +442,11 @@ impl Worker {
             moved |= self.poll();
         }
         let station = &shared.stations[self.index];
-        if shared.stations.len() > 1 && station.crowded.swap(crowded, Ordering::Relaxed) | crowded {
+        let was_crowded = station.crowded.load(Ordering::Relaxed);
+        if was_crowded != crowded {
+            station.crowded.store(crowded, Ordering::Relaxed);
+        }
+        if shared.stations.len() > 1 && was_crowded | crowded {
             shared.call_for_help(self.index);
         }
         if !moved && shared.any_crowded() {
@@ -505,10 +509,10 @@ impl Worker {
             None if shared.sealed_wait() => (0, false),
             None => {
                 let Worker { engine, intake, mss_clamp, .. } = self;
-                intake.take(&station.inside, engine, Direction::Seal, *mss_clamp, TAKE)
+                intake.take(&station.inside, engine, Direction::Seal, *mss_clamp, TURN)
             }
             Some(place) => {
-                self.intake.take(&station.outside[place].port, &mut self.engine, Direction::Open, None, TAKE)
+                self.intake.take(&station.outside[place].port, &mut self.engine, Direction::Open, None, TURN)
             }
         }
     }
@@ -542,7 +546,7 @@ impl Worker {
         let mut message = Vec::new();
         let mut taken = 0;
         for link in &mut self.icmp {
-            let received = link.receive(TAKE, &mut |head, body| {
+            let received = link.receive(TURN, &mut |head, body| {
                 message.clear();
                 message.extend_from_slice(head);
                 message.extend_from_slice(body);
@@ -555,7 +559,7 @@ impl Worker {
         if taken > 0 {
             self.icmp_rests = self.engine.clock().now() + ICMP_RESTS;
         }
-        taken >= TAKE
+        taken >= TURN
     }
 
     fn look_after_sas(&mut self) {

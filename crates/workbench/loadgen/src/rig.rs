@@ -3,7 +3,7 @@
 use forebay_crypto::{Direction, Job, JobSpec, SaKeys, SecretBytes, Suite};
 use forebay_engine::{
     Clock, Engine, EngineStats, Idle, Limits, Output, ProcessorSetup, ProcessorStats, Scheduling, Settings,
-    Turnstile,
+    TAKE, Turnstile,
 };
 use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind, Policy};
@@ -16,7 +16,6 @@ use super::processors::Team;
 use forebay_processors::Backend;
 
 /// Packets admitted between two turns at most.
-const BURST: usize = 64;
 /// Packets in flight at most, as in `forebay seal`.
 const IN_FLIGHT: usize = 1024;
 /// The longest wait for the window to fill: the gateway's default.
@@ -112,7 +111,7 @@ impl<'a> Rig<'a> {
                 (None, Some(first)) => first.engine.beside(cpu as u32, processors, settings, setting.clock),
                 (None, None) => return Err(miette!("no core")),
             };
-            let (burst, outputs) = (Vec::with_capacity(BURST), Vec::with_capacity(IN_FLIGHT));
+            let (burst, outputs) = (Vec::with_capacity(TAKE), Vec::with_capacity(IN_FLIGHT));
             cores.push(Core {
                 engine: engine.into_diagnostic()?,
                 weight,
@@ -254,7 +253,7 @@ impl<'a> Rig<'a> {
             let share = sealed.len() + VERIFIED;
             while sealed.len() < share || core.engine.in_flight() > 0 {
                 let source = self.source.get_mut();
-                let count = core.engine.room().min(BURST).min(share.saturating_sub(sealed.len()));
+                let count = core.engine.room().min(TAKE).min(share.saturating_sub(sealed.len()));
                 for _ in 0..count {
                     let place = source.admitted as usize % self.setting.packets.len();
                     core.fill(&self.setting.packets[place], place as u64);
@@ -332,7 +331,7 @@ impl Core {
     /// A burst of packets of its own, which are copied before there is anything in order, as a link's queue would be.
     fn saturate(&mut self, hall: &Hall<'_>) -> miette::Result<bool> {
         let packets = hall.setting.packets;
-        let mut count = self.engine.room().min(BURST);
+        let mut count = self.engine.room().min(TAKE);
         if !hall.is_dealt() {
             count = self.engine.take_limit(count);
         }
@@ -342,7 +341,7 @@ impl Core {
         let mut source = None;
         if hall.is_dealt() {
             let mut dealt = hall.source.pass();
-            if count < BURST || !dealt.is_turn_of(hall.core, hall.weights) {
+            if count < TAKE || !dealt.is_turn_of(hall.core, hall.weights) {
                 drop(dealt);
                 std::thread::yield_now();
                 let moved = self.engine.poll();
@@ -372,7 +371,7 @@ impl Core {
     /// The packets that are due.
     fn offer(&mut self, hall: &Hall<'_>) -> miette::Result<bool> {
         let packets = hall.setting.packets;
-        let mut room = self.engine.room().min(BURST);
+        let mut room = self.engine.room().min(TAKE);
         if !hall.is_dealt() {
             room = self.engine.take_limit(room);
         }
@@ -456,7 +455,7 @@ impl Core {
             return Ok(false);
         }
         let Some(mut sink) = hall.sink.try_pass() else { return Ok(false) };
-        self.engine.take_outputs(0, &mut self.outputs);
+        self.engine.take_outputs(0, &mut self.outputs, |_, _| {});
         let released = hall.setting.clock.now();
         sink.moved = released;
         sink.released += self.outputs.len() as u64;
@@ -516,15 +515,15 @@ fn open(setting: &Setting<'_>, sealed: &[(usize, Vec<u8>)]) -> miette::Result<()
         cost: Cost::default(),
         alpha: 1.0,
         beta: Duration::ZERO,
-        queue: BURST,
+        queue: TAKE,
     };
     let longest = sealed.iter().map(|(_, packet)| packet.len()).max().unwrap_or(0);
     let limits = Limits { in_flight: IN_FLIGHT, packet_capacity: longest, ..Limits::default() };
     let settings = Settings { limits, ..Settings::default() };
     let mut engine = Engine::new(sad, &keys, vec![setup], settings, setting.clock).into_diagnostic()?;
     let mut identical = 0;
-    for burst in sealed.chunks(BURST) {
-        let mut jobs = Vec::with_capacity(BURST);
+    for burst in sealed.chunks(TAKE) {
+        let mut jobs = Vec::with_capacity(TAKE);
         for (place, bytes) in burst {
             let mut packet = engine.buffer();
             packet.fill(bytes);

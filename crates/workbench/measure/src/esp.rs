@@ -11,11 +11,11 @@
 mod bare;
 
 use std::ops::ControlFlow;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite};
-use forebay_engine::{BURST, Clock, Engine, Limits, Settings as EngineSettings};
+use forebay_engine::{Clock, Engine, Limits, Settings as EngineSettings, TAKE};
 use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_loadgen::median::median;
 use forebay_processors::{self as processors, Backend};
@@ -27,7 +27,7 @@ use crate::Error;
 use bare::Bare;
 
 /// Packets of a core that are passed on again and again.
-const PACKETS: usize = 8 * BURST;
+const PACKETS: usize = 4 * TAKE;
 /// More than any suite adds to a packet, in bytes.
 const OVERHEAD: usize = 128;
 /// Slices measured per figure; odd, so that there is a middle one.
@@ -120,7 +120,7 @@ fn line(settings: &Settings, suite: Suite, size: usize, direction: Direction) ->
     let slice = Duration::from_secs(settings.seconds / (2 * SLICES) as f64);
     let cores = cores(settings, suite, size, direction)?;
     let backend = cores.first().map(|core| core.backend.clone()).unwrap_or_default();
-    let course = Course::new(cores.len());
+    let course = Course::new(cores.len(), size);
     let rates: Vec<miette::Result<Rates>> = std::thread::scope(|scope| {
         let run = |core: Core| scope.spawn(|| core.run(&course, slice));
         let threads: Vec<_> = cores.into_iter().map(run).collect();
@@ -164,21 +164,38 @@ struct Rates {
     missing: i64,
 }
 
-/// What the cores do together: rounds begin at the same time, and bursts are opened in the order in which they were sealed.
+/// What the cores do together: rounds begin at the same time, and bursts are opened in the order in which they were sealed. Which
+/// core has which burst is not fixed: whoever is free takes the next, so that nobody waits for a core that has lost its CPU.
 struct Course {
     barrier: Barrier,
     cores: usize,
-    /// Cores that have come to the next round, and bursts that have had their turn.
+    /// Bursts of a round, sealed.
+    sealed: Vec<Mutex<Vec<Vec<u8>>>>,
+    /// Cores that have come to the next round, bursts that have been taken, and that have had their turn.
     arrived: AtomicU64,
+    taken: AtomicU64,
     turn: AtomicU64,
     is_over: AtomicBool,
     failed: AtomicBool,
 }
 
 impl Course {
-    fn new(cores: usize) -> Course {
-        let (arrived, turn, is_over, failed) = Default::default();
-        Course { barrier: Barrier::new(cores), cores, arrived, turn, is_over, failed }
+    fn new(cores: usize, size: usize) -> Course {
+        let (arrived, taken, turn, is_over, failed) = Default::default();
+        let burst = || (0..TAKE).map(|_| Vec::with_capacity(size + OVERHEAD)).collect();
+        let sealed = (0..cores * PACKETS / TAKE).map(|_| Mutex::new(burst())).collect();
+        Course { barrier: Barrier::new(cores), cores, sealed, arrived, taken, turn, is_over, failed }
+    }
+
+    /// Takes the next burst of round number `round`: its place in the order of all, and its packets.
+    fn take(&self, round: u64) -> Option<(u64, MutexGuard<'_, Vec<Vec<u8>>>)> {
+        let bursts = self.sealed.len() as u64;
+        let taken = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
+            (taken < (round + 1) * bursts).then_some(taken + 1)
+        });
+        let place = taken.ok()?;
+        let burst = self.sealed[(place % bursts) as usize].lock();
+        Some((place, burst.unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Waits until a number has come that other cores count up to; they are on their way.
@@ -226,12 +243,8 @@ pub(crate) fn paths(
         let beside = engines[0].beside(cpu as u32, processors()?, with.clone(), clock);
         engines.push(beside.into_diagnostic()?);
     }
-    let path = |engine| Path {
-        engine,
-        jobs: Vec::with_capacity(BURST),
-        free: Vec::with_capacity(BURST),
-        missing: 0,
-    };
+    let path =
+        |engine| Path { engine, jobs: Vec::with_capacity(TAKE), free: Vec::with_capacity(TAKE), missing: 0 };
     Ok(engines.into_iter().map(path).collect())
 }
 
@@ -247,11 +260,10 @@ fn cores(settings: &Settings, suite: Suite, size: usize, direction: Direction) -
             direction,
             path,
             plain: (0..PACKETS).map(|_| plain_packet(size)).collect(),
-            sealed: (0..PACKETS).map(|_| Vec::with_capacity(size + OVERHEAD)).collect(),
             bare: Bare::new(&name, suite, &keys, size, direction, settings.backend)?,
             backend: name.clone(),
+            meetings: 0,
             rounds: 0,
-            turns: 0,
         })
     };
     paths(settings.cores, settings.backend, suite, size, clock)?.into_iter().enumerate().map(core).collect()
@@ -266,12 +278,10 @@ struct Core {
     path: Path,
     /// The plain packets, each in memory of its own, as a network card would leave them.
     plain: Vec<Vec<u8>>,
-    /// The same sealed, for the inbound direction.
-    sealed: Vec<Vec<u8>>,
     bare: Bare,
-    /// Meetings of the cores, and turns of all of them, up to now.
+    /// Meetings of the cores, and rounds of sealing or opening, up to now.
+    meetings: u64,
     rounds: u64,
-    turns: u64,
 }
 
 impl Core {
@@ -293,8 +303,8 @@ impl Core {
     }
 
     fn meet(&mut self, course: &Course) -> miette::Result<()> {
-        self.rounds += 1;
-        course.meet(self.rounds)
+        self.meetings += 1;
+        course.meet(self.meetings)
     }
 
     fn seal_rate(&mut self, course: &Course, slice: Duration) -> miette::Result<f64> {
@@ -303,7 +313,7 @@ impl Core {
         let mut packets = 0;
         let rate = loop {
             for _ in 0..4 {
-                for burst in self.plain.chunks(BURST) {
+                for burst in self.plain.chunks(TAKE) {
                     self.path.fill(burst, 0)?;
                     self.path.prepare(Direction::Seal);
                     self.path.carry(|_, _| {})?;
@@ -343,34 +353,32 @@ impl Core {
         }
     }
 
-    /// The bursts of all cores in turn, each through the whole path before the next.
+    /// The bursts of a round, each through the whole path before the next.
     fn seal_round(&mut self, course: &Course) -> miette::Result<()> {
-        for (burst, sealed) in self.plain.chunks(BURST).zip(self.sealed.chunks_mut(BURST)) {
-            let turn = self.turns + self.place as u64;
-            course.wait(&course.turn, turn)?;
-            self.path.fill(burst, 0)?;
+        while let Some((place, mut sealed)) = course.take(self.rounds) {
+            course.wait(&course.turn, place)?;
+            self.path.fill(&self.plain[..TAKE], 0)?;
             self.path.prepare(Direction::Seal);
             self.path.carry(|place, packet| {
                 sealed[place].clear();
                 sealed[place].extend_from_slice(packet.bytes());
             })?;
-            course.turn.store(turn + 1, Ordering::Release);
-            self.turns += course.cores as u64;
+            course.turn.store(place + 1, Ordering::Release);
         }
-        course.wait(&course.turn, self.turns)
+        self.rounds += 1;
+        Ok(())
     }
 
     /// The same bursts inbound: only their places in the order are given to them in turn.
     fn open_round(&mut self, course: &Course) -> miette::Result<()> {
-        for burst in self.sealed.chunks(BURST) {
-            let turn = self.turns + self.place as u64;
-            self.path.fill(burst, 0)?;
-            course.wait(&course.turn, turn)?;
+        while let Some((place, sealed)) = course.take(self.rounds) {
+            self.path.fill(&sealed, 0)?;
+            course.wait(&course.turn, place)?;
             self.path.prepare(Direction::Open);
-            course.turn.store(turn + 1, Ordering::Release);
+            course.turn.store(place + 1, Ordering::Release);
             self.path.carry(|_, _| {})?;
-            self.turns += course.cores as u64;
         }
+        self.rounds += 1;
         Ok(())
     }
 }

@@ -303,6 +303,12 @@ impl Ipsec {
         self.path_mtu.pass_time(&mut self.watch, &mut self.sad);
     }
 
+    /// Whether anything has happened since [`Ipsec::events`] were taken.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        self.watch.has_events()
+    }
+
     /// Takes what has happened since the last call, oldest first. At most 1,024 events wait here; further
     /// ones wait with their SAs until there is room, and none is lost.
     pub fn events(&mut self) -> impl Iterator<Item = Event> {

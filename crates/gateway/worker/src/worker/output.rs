@@ -1,6 +1,6 @@
 //! What comes out of the engine goes to its link.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{Engine, Output};
@@ -38,11 +38,16 @@ impl Worker {
         let shared = self.shared.clone();
         let notes = shared.notes.load(Ordering::Acquire);
         let unsent = || shared.stations[self.index].ports().any(|port| port.pass().link.unsent());
-        if self.engine.untaken() > 0 || shared.waiting() > 0 || self.notes_seen != notes || unsent() {
+        let all = self.notes_seen != notes || unsent();
+        if all || self.engine.untaken() > 0 || shared.waiting() > 0 {
             self.notes_seen = notes;
             for place in 0..shared.lanes.len() {
                 // Its own first, so that cores are not at one lane together.
-                moved |= self.send_lane(&shared, (self.index + place) % shared.lanes.len());
+                let place = (self.index + place) % shared.lanes.len();
+                let waits = || shared.lanes[place].waiting.load(Ordering::Relaxed) > 0;
+                if all || !self.engine.is_empty_lane(place) || waits() {
+                    moved |= self.send_lane(&shared, place);
+                }
             }
         }
         self.answer(&shared);
@@ -71,8 +76,9 @@ impl Worker {
                 packets.sent = self.engine.clock().now();
             }
             let sealed: usize = packets.outside.iter().map(Queue::len).sum();
-            lane.sealed.store(sealed, Ordering::Relaxed);
-            lane.waiting.store(sealed + packets.inside.len(), Ordering::Relaxed);
+            // Mostly nothing waits, and the others go on without a look at who has written that.
+            put(&lane.sealed, sealed);
+            put(&lane.waiting, sealed + packets.inside.len());
             if !sent || self.engine.untaken() == 0 {
                 break;
             }
@@ -107,19 +113,19 @@ impl Worker {
     fn fill_lane(&mut self, shared: &Shared, place: usize, packets: &mut Outgoings) {
         let mut outputs = std::mem::take(&mut self.outputs);
         let mut fresh = std::mem::take(&mut self.fresh);
-        self.engine.take_outputs(place, &mut fresh);
         let mut sas = std::mem::take(&mut self.seen);
         // Who waits and who goes is decided at one look: a limit that is raised between two looks would let packets go
         // before those that wait.
-        let sad = self.engine.sad();
-        if packets.held.len() > 0 && !planted(Fault::HeldNotReleased) {
-            packets.held.look_again();
-            packets.held.release(&sad, &mut outputs);
-        }
-        let noted = outputs.len();
-        outputs.append(&mut fresh);
-        see(&sad, &outputs, shared.holds.load(Ordering::Acquire), &mut sas);
-        drop(sad);
+        let noted = self.engine.take_outputs(place, &mut fresh, |sad, fresh| {
+            if packets.held.len() > 0 && !planted(Fault::HeldNotReleased) {
+                packets.held.look_again();
+                packets.held.release(sad, &mut outputs);
+            }
+            let noted = outputs.len();
+            outputs.append(fresh);
+            see(sad, &outputs, shared.holds.load(Ordering::Acquire), &mut sas);
+            noted
+        });
         self.fresh = fresh;
         let mut of = sas.iter();
         let mut seen = of.next();
@@ -217,6 +223,13 @@ impl Worker {
                 false
             }
         }
+    }
+}
+
+/// Writes a number that others read often, if it is another one.
+fn put(to: &AtomicUsize, number: usize) {
+    if to.load(Ordering::Relaxed) != number {
+        to.store(number, Ordering::Relaxed);
     }
 }
 
