@@ -78,11 +78,7 @@ fn measure(config: &Config, suite: Suite, direction: Direction, size: u32) -> (f
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = match words.first().map(String::as_str) {
-        Some("opencl") => Runtime::OpenCl,
-        Some("cuda") => Runtime::Cuda,
-        _ => Runtime::Auto,
-    };
+    let runtime = words.first().and_then(|word| Runtime::named(word)).unwrap_or_default();
     let device = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
     let base = Config { runtime, device, sessions: 64, ..Config::default() };
     match devices(runtime).map_err(|why| (why.to_string(), why.help())) {

@@ -1,7 +1,6 @@
 //! CUDA: the device's primary context, and a stream for each slot, so that copies of one overlap with kernels of another.
 //!
-//! The driver and NVRTC are looked for before they are called: `cudarc` panics where they are missing. No machine with a GPU
-//! was at hand when this was written: what was run of it is the search for the libraries, and NVRTC on the kernels.
+//! The driver and NVRTC are looked for before they are called: `cudarc` panics where they are missing.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{NonNull, null_mut};

@@ -42,6 +42,18 @@ pub enum Runtime {
     Cuda,
 }
 
+impl Runtime {
+    /// The runtime with this word: `auto`, `opencl` or `cuda`.
+    pub fn named(word: &str) -> Option<Runtime> {
+        match word {
+            "auto" => Some(Runtime::Auto),
+            "opencl" => Some(Runtime::OpenCl),
+            "cuda" => Some(Runtime::Cuda),
+            _ => None,
+        }
+    }
+}
+
 /// A device to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {

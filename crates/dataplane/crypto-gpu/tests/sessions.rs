@@ -3,7 +3,7 @@
 use forebay_crypto::{
     Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionError, SessionId, Span, Verdict,
 };
-use forebay_crypto_gpu::{Config, Unavailable, open};
+use forebay_crypto_gpu::{Config, Runtime, Unavailable, open};
 use forebay_time::Time;
 
 const SEAL: SessionId = SessionId(7);
@@ -45,8 +45,13 @@ fn device(config: Config) -> Option<Box<dyn Processor>> {
     open(&config).map_err(|why| println!("skipped: {why}")).ok()
 }
 
+/// The runtime of these tests: `GPU_RUNTIME`, such as `opencl` where CUDA has the device too.
+fn runtime() -> Runtime {
+    std::env::var("GPU_RUNTIME").ok().and_then(|word| Runtime::named(&word)).unwrap_or_default()
+}
+
 fn small() -> Config {
-    Config { batch: 8, queue: 64, sessions: 64, ..Config::default() }
+    Config { runtime: runtime(), batch: 8, queue: 64, sessions: 64, ..Config::default() }
 }
 
 #[test]
@@ -174,7 +179,7 @@ fn ten_thousand_sas_come_and_go_without_growth() {
 
 #[test]
 fn a_device_that_is_not_there_is_said_with_those_that_are() {
-    match open(&Config { device: 200, ..Config::default() }) {
+    match open(&Config { runtime: runtime(), device: 200, ..Config::default() }) {
         Err(Unavailable::NoDevice { index, found }) => assert!(index == 200 && !found.is_empty()),
         Err(other) => println!("skipped: {other}"),
         Ok(_) => panic!("200 devices"),

@@ -1,11 +1,16 @@
 //! Published vectors and random jobs, as for every backend, on the GPUs of this machine, or on pocl.
 
 use forebay_crypto::Processor;
-use forebay_crypto_gpu::{Config, open};
+use forebay_crypto_gpu::{Config, Runtime, open};
 use forebay_crypto_vectors::{check_all, check_random};
 
+/// The runtime of these tests: `GPU_RUNTIME`, such as `opencl` where CUDA has the device too.
+fn runtime() -> Runtime {
+    std::env::var("GPU_RUNTIME").ok().and_then(|word| Runtime::named(&word)).unwrap_or_default()
+}
+
 fn is_there() -> bool {
-    let opened = open(&Config::default());
+    let opened = open(&Config { runtime: runtime(), ..Config::default() });
     if let Err(why) = &opened {
         println!("skipped: {why}");
     }
@@ -13,7 +18,7 @@ fn is_there() -> bool {
 }
 
 fn processor() -> Box<dyn Processor> {
-    open(&Config { sessions: 256, ..Config::default() }).expect("as a moment ago")
+    open(&Config { runtime: runtime(), sessions: 256, ..Config::default() }).expect("as a moment ago")
 }
 
 #[test]

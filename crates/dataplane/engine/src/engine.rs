@@ -554,7 +554,7 @@ impl Core {
         (self.untaken, self.parked) = (db.outputs.len(), db.tickets.parked());
         (self.filled, self.news) = (db.outputs.filled(), db.has_news());
         if db.cores > 1 {
-            self.is_held_up = self.parked > HELD_UP * db.cores * self.limits.burst;
+            self.is_held_up = self.parked > HELD_UP * db.cores * crate::TAKE;
             self.buffers.even_out(&mut db.spare);
         }
     }

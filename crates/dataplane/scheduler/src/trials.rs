@@ -20,7 +20,7 @@ pub(crate) const EVERY: u64 = 2_048;
 pub(crate) const EVERY_MAX: u64 = 1 << 18;
 /// Between two trials of a processor the others are to have so many times the jobs that they could have done in the
 /// time of the trial.
-const SPARED: u64 = 50;
+const SPARED: u64 = 400;
 /// Sizes of the shares, in turn.
 const SIZES: [usize; 6] = [1, 16, 4, 32, 2, 8];
 

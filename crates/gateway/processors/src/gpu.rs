@@ -100,11 +100,7 @@ fn of(runtime: &'static str, device: usize) -> GpuDevice {
 #[cfg(feature = "gpu")]
 impl GpuDevice {
     fn runtime(&self) -> forebay_crypto_gpu::Runtime {
-        match self.runtime {
-            "opencl" => forebay_crypto_gpu::Runtime::OpenCl,
-            "cuda" => forebay_crypto_gpu::Runtime::Cuda,
-            _ => forebay_crypto_gpu::Runtime::Auto,
-        }
+        forebay_crypto_gpu::Runtime::named(self.runtime).unwrap_or_default()
     }
 }
 
