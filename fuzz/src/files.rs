@@ -36,7 +36,7 @@ pub fn gateway_file(data: &[u8]) {
     }
 }
 
-/// Reads `data` as `ip xfrm` prints and as ipsec-secgw's configuration, and writes what was understood.
+/// Reads `data` as each of the forms that are imported, and writes what was understood.
 pub fn imports(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let local = [[192, 0, 2, 1].into()];
@@ -44,4 +44,17 @@ pub fn imports(data: &[u8]) {
         let written = import::write(&imported, "fuzz", None);
         gateway_file(written.text.as_bytes());
     }
+    // Whatever is included is the text itself.
+    let path = Path::new("/fuzz/fuzz.conf");
+    let own = |pattern: &Path| {
+        let text = text.to_owned().into();
+        Ok(vec![import::Text { path: pattern.to_owned(), text }])
+    };
+    for imported in
+        [import::swanctl::read(text, Some(path), &own), import::ipsec_conf::read(text, Some(path), &own)]
+    {
+        gateway_file(imported.write("fuzz").as_bytes());
+    }
+    let imported = import::wireguard::read(text);
+    gateway_file(imported.write("fuzz").as_bytes());
 }

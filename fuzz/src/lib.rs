@@ -11,7 +11,7 @@
 //! | `capture` | pcap and pcapng | in one piece or byte by byte comes to the same |
 //! | `sas_file` | the SAs file | each error has its line, no message a part of a key |
 //! | `gateway_file` | the gateway's file | each error has its line |
-//! | `imports` | what `ip xfrm` prints, configurations of ipsec-secgw | what is written is read again |
+//! | `imports` | what `ip xfrm` prints, configurations of ipsec-secgw, IKE daemons and WireGuard | what is written is read |
 //! | `http_head` | requests to metrics and the live page | in one piece or byte by byte comes to the same |
 //! | `netlink` | the kernel's XFRM messages | no event out of nothing, and not more than messages tell |
 //! | `words` | selectors, classes, proposals | what is read is written so that it reads the same |

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use forebay_config as config;
-use forebay_import::{self as import, Imported, ImportedIke, Remark, Written};
+use forebay_import::{self as import, Imported, ImportedIke, ImportedWireguard, Remark, Text, Written};
 use forebay_links::output::Output;
 use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
@@ -47,6 +47,14 @@ pub enum ImportCommand {
     /// The same for an ipsec.conf, of strongSwan's starter or of libreswan.
     #[command(after_help = "Example: forebay import ipsec-conf /etc/ipsec.conf -o gateway.toml")]
     IpsecConf {
+        /// The configuration; `-` is standard input.
+        file: PathBuf,
+        #[command(flatten)]
+        output: FileArgs,
+    },
+    /// Take over addresses and networks of a WireGuard interface (`wg showconf`, wg-quick); what its file lacks is left to be filled in.
+    #[command(after_help = "Example: forebay import wireguard /etc/wireguard/wg0.conf -o gateway.toml")]
+    Wireguard {
         /// The configuration; `-` is standard input.
         file: PathBuf,
         #[command(flatten)]
@@ -111,6 +119,9 @@ struct Document {
 
 #[derive(Serialize)]
 struct Entry {
+    /// The file, if it is one that the given one includes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     line: usize,
     text: String,
     reason: String,
@@ -121,17 +132,20 @@ impl ImportCommand {
     pub fn run(&self) -> miette::Result<Answer> {
         match self {
             ImportCommand::Swanctl { file, output } => finish_ike(
-                &import::swanctl::read(&read(file)?),
+                &import::swanctl::read(&read(file)?, own(file), &included),
                 &format!("swanctl.conf ({})", file.display()),
                 file,
                 output,
             ),
             ImportCommand::IpsecConf { file, output } => finish_ike(
-                &import::ipsec_conf::read(&read(file)?),
+                &import::ipsec_conf::read(&read(file)?, own(file), &included),
                 &format!("ipsec.conf ({})", file.display()),
                 file,
                 output,
             ),
+            ImportCommand::Wireguard { file, output } => {
+                finish_wireguard(&import::wireguard::read(&read(file)?), file, output)
+            }
             ImportCommand::Xfrm { file, local, output } => finish(
                 &import::xfrm::read(&read(file)?, local),
                 &format!("ip xfrm ({})", file.display()),
@@ -146,6 +160,27 @@ impl ImportCommand {
             ),
         }
     }
+}
+
+/// The path of a file that may include others.
+fn own(path: &Path) -> Option<&Path> {
+    (path != Path::new("-")).then_some(path)
+}
+
+/// The files of a path with shell wildcards. That none has it is an error only where it has no wildcard.
+fn included(pattern: &Path) -> Result<Vec<Text>, String> {
+    let text = pattern.to_str().ok_or("its name is not UTF-8")?;
+    let found = glob::glob(text).map_err(|error| format!("it is no pattern of files: {}", error.msg))?;
+    let mut paths: Vec<PathBuf> = found.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    paths.sort();
+    if paths.is_empty() && !text.contains(['*', '?', '[']) {
+        return Err(format!("there is no file {text}"));
+    }
+    let read = |path: PathBuf| match read(&path) {
+        Ok(text) => Ok(Text { path, text }),
+        Err(error) => Err(format!("{error}: {}", error.root_cause())),
+    };
+    paths.into_iter().map(read).collect()
 }
 
 fn read(path: &Path) -> miette::Result<Zeroizing<String>> {
@@ -173,18 +208,39 @@ fn finish_ike(imported: &ImportedIke, origin: &str, from: &Path, args: &FileArgs
     let text = imported.write(origin);
     // Nothing is written that would not be read.
     config::parse(&text, "the imported configuration", Path::new(""))?;
-    refuse_inputs(&args.output, [from])?;
-    let mut files = Vec::new();
-    match &args.output {
-        Some(path) if path.exists() && !args.force => return Err(there_already(path)),
-        Some(path) => {
-            create(path, 0o644, &[text.as_bytes()])?;
-            files.push(path.display().to_string());
-        }
-        None => print!("{text}"),
-    }
+    let files = store_text(&text, from, args)?;
     let what = format!("a file for {} children of connections", imported.children());
     report(&imported.remarks, (0, 0), &what, files, args.json)
+}
+
+/// What WireGuard's file says of a gateway, with what has to be filled in.
+fn finish_wireguard(imported: &ImportedWireguard, from: &Path, args: &FileArgs) -> miette::Result<Answer> {
+    show(&imported.remarks);
+    if imported.peers() == 0 {
+        let help =
+            "give the file of wg-quick or what `wg showconf` prints: a peer has networks in `AllowedIPs`";
+        return Err(miette!(help = help, "found no peer with a network to protect"));
+    }
+    let text = imported.write(&format!("WireGuard ({})", from.display()));
+    let files = store_text(&text, from, args)?;
+    let peers = imported.peers();
+    report(&imported.remarks, (0, 0), &format!("networks of {peers} peers"), files, args.json)
+}
+
+/// Writes a gateway's file without keys, or prints it; the names of what was written.
+fn store_text(text: &str, from: &Path, args: &FileArgs) -> miette::Result<Vec<String>> {
+    refuse_inputs(&args.output, [from])?;
+    match &args.output {
+        Some(path) if path.exists() && !args.force => Err(there_already(path)),
+        Some(path) => {
+            create(path, &[text.as_bytes()])?;
+            Ok(vec![path.display().to_string()])
+        }
+        None => {
+            print!("{text}");
+            Ok(Vec::new())
+        }
+    }
 }
 
 fn there_already(path: &Path) -> miette::Report {
@@ -193,8 +249,9 @@ fn there_already(path: &Path) -> miette::Report {
 }
 
 fn show(remarks: &[Remark]) {
-    for Remark { line, text, reason, lost } in remarks {
-        eprintln!("{} line {line}: {text}\n    {reason}", if *lost { "not imported:" } else { "note:" });
+    for remark in remarks {
+        let what = if remark.lost { "not imported:" } else { "note:" };
+        eprintln!("{what} {}: {}\n    {}", remark.place(), remark.text, remark.reason);
     }
 }
 
@@ -245,12 +302,12 @@ fn store(written: &Written, from: &Path, args: &OutputArgs) -> miette::Result<Ve
         made.into_diagnostic().wrap_err_with(|| format!("cannot create {}", folder.display()))?;
     }
     for (key, path) in written.keys.iter().zip(&places) {
-        create(path, 0o600, &[key.text.as_bytes(), b"\n"])?;
+        create(path, &[key.text.as_bytes(), b"\n"])?;
         files.push(path.display().to_string());
     }
     match &args.output {
         Some(path) => {
-            create(path, if args.inline_keys { 0o600 } else { 0o644 }, &[written.text.as_bytes()])?;
+            create(path, &[written.text.as_bytes()])?;
             files.push(path.display().to_string());
         }
         None => print!("{}", *written.text),
@@ -258,10 +315,10 @@ fn store(written: &Written, from: &Path, args: &OutputArgs) -> miette::Result<Ve
     Ok(files)
 }
 
-/// A whole file, in the place of one that is there, with `mode` whatever that one's was.
-fn create(path: &Path, mode: u32, parts: &[&[u8]]) -> miette::Result<()> {
+/// A whole file, in the place of one that is there, for its owner alone whatever that one's mode was.
+fn create(path: &Path, parts: &[&[u8]]) -> miette::Result<()> {
     let write = || {
-        let mut output = Output::create_with_mode(path, mode)?;
+        let mut output = Output::create_with_mode(path, 0o600)?;
         parts.iter().try_for_each(|part| output.write_all(part))?;
         output.finish()
     };
@@ -280,7 +337,7 @@ fn report(
     if json {
         let entries = |lost: bool| {
             let wanted = remarks.iter().filter(|remark| remark.lost == lost).cloned();
-            wanted.map(|Remark { line, text, reason, .. }| Entry { line, text, reason }).collect()
+            wanted.map(|Remark { file, line, text, reason, .. }| Entry { file, line, text, reason }).collect()
         };
         let document =
             Document { schema: 1, sas, policies, lost: entries(true), notes: entries(false), files };

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::Suite;
 
+use super::include::Place;
 use super::{Remark, shown};
 
 /// The mark that is proposed: no packet carries it, so that the kernel keeps SAs and policies and matches nothing.
@@ -19,15 +20,15 @@ const MARK: u32 = 0x4642;
 #[derive(Debug, Default)]
 pub(super) struct Child {
     pub(super) name: String,
-    /// The line where it begins, from 1.
-    pub(super) line: usize,
+    /// Where it begins.
+    pub(super) place: Place,
     /// The networks on either side, as they are written.
     pub(super) local_ts: Vec<String>,
     pub(super) remote_ts: Vec<String>,
     /// The peer, as it is written.
     pub(super) remote: Vec<String>,
-    /// The proposals for ESP and AH, as they are written, and the line of each.
-    pub(super) proposals: Vec<(usize, String)>,
+    /// The proposals for ESP and AH, as they are written, and where each stands.
+    pub(super) proposals: Vec<(Place, String)>,
     /// Whether ESP is always in UDP.
     pub(super) encap: bool,
     /// The marks of policies, and whether the inbound SA has one.
@@ -51,28 +52,33 @@ impl ImportedIke {
         self.children.iter().filter(|child| !child.is_refused).count()
     }
 
-    pub(super) fn lose(&mut self, line: usize, text: &str, reason: impl Into<String>) {
-        self.remarks.push(Remark { line, text: shown(text), reason: reason.into(), lost: true });
+    pub(super) fn lose(&mut self, place: &Place, text: &str, reason: impl Into<String>) {
+        self.remark(place, text, reason.into(), true);
     }
 
-    pub(super) fn note(&mut self, line: usize, text: &str, reason: impl Into<String>) {
-        self.remarks.push(Remark { line, text: shown(text), reason: reason.into(), lost: false });
+    pub(super) fn note(&mut self, place: &Place, text: &str, reason: impl Into<String>) {
+        self.remark(place, text, reason.into(), false);
+    }
+
+    fn remark(&mut self, place: &Place, text: &str, reason: String, lost: bool) {
+        let file = place.file.as_deref().map(ToOwned::to_owned);
+        self.remarks.push(Remark { file, line: place.line, text: shown(text), reason, lost });
     }
 
     /// Adds a child, with remarks on what its file has to say. `marks` says how the file gives a child a mark.
     pub(super) fn push(&mut self, mut child: Child, how_to_mark: &str) {
         let title = child.name.clone();
         let mut known = 0;
-        for (line, word) in child.proposals.clone() {
+        for (place, word) in child.proposals.clone() {
             match suite_of(&word) {
                 Some(Ok(_)) => known += 1,
-                Some(Err(why)) => self.lose(line, &word, why),
+                Some(Err(why)) => self.lose(&place, &word, why),
                 None => known += 1,
             }
         }
         if known == 0 && !child.proposals.is_empty() {
             self.lose(
-                child.line,
+                &child.place,
                 &title,
                 "none of its proposals can be served: the gateway would discard its packets",
             );
@@ -80,7 +86,7 @@ impl ImportedIke {
         }
         let has_mark = child.marks[0].is_some() && child.marks[0] == child.marks[1] && child.marks_sa;
         if !child.is_refused && !has_mark {
-            self.note(child.line, &title, format!("give it a mark that no packet carries: {how_to_mark}"));
+            self.note(&child.place, &title, format!("give it a mark that no packet carries: {how_to_mark}"));
         }
         self.children.push(child);
     }
@@ -97,18 +103,18 @@ impl ImportedIke {
 
     pub(super) fn finish(mut self) -> ImportedIke {
         let mark = self.mark();
-        let others: Vec<(usize, String)> = (self.children.iter())
+        let others: Vec<(Place, String)> = (self.children.iter())
             .filter(|child| !child.is_refused && child.marks[0].is_some_and(|own| own != mark))
-            .map(|child| (child.line, child.name.clone()))
+            .map(|child| (child.place.clone(), child.name.clone()))
             .collect();
-        for (line, name) in others {
+        for (place, name) in others {
             self.lose(
-                line,
+                &place,
                 &name,
                 format!("it has another mark than {mark:#x}: a gateway follows the SAs of one mark"),
             );
         }
-        self.remarks.sort_by_key(|remark| remark.line);
+        self.remarks.sort_by(|one, other| (&one.file, one.line).cmp(&(&other.file, other.line)));
         self.remarks.dedup();
         self
     }
@@ -121,8 +127,9 @@ impl ImportedIke {
         );
         for remark in &self.remarks {
             let what = if remark.lost { "NOT SERVED" } else { "to do" };
-            let (line, words, reason) = (remark.line, &remark.text, &remark.reason);
-            push(&mut text, format_args!("# {what}, line {line}: {words}: {reason}\n"));
+            let (place, words, reason) = (remark.place(), &remark.text, &remark.reason);
+            let line = format!("# {what}, {place}: {words}: {reason}").replace(char::is_control, " ");
+            push(&mut text, format_args!("{line}\n"));
         }
         for child in self.children.iter().filter(|child| !child.is_refused) {
             let list = |words: &[String]| {

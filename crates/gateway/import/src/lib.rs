@@ -1,14 +1,16 @@
 //! Other systems' security associations and policies, taken over into a gateway's file.
 //!
 //! [`xfrm`] reads what `ip xfrm state` and `ip xfrm policy` print, [`secgw`] the configuration of DPDK's ipsec-secgw.
-//! [`swanctl`] and [`ipsec_conf`] read the files of IKE daemons, which go on beside the gateway.
+//! [`swanctl`] and [`ipsec_conf`] read the files of IKE daemons, which go on beside the gateway, and [`wireguard`] those of `wg`.
 //! What is not taken over, or not as it was meant, is a [`Remark`] with its line: nothing is lost in silence.
 //! [`write()`] makes a gateway's file of it, keys in files of their own unless they are wanted inside.
 
 mod ike;
+mod include;
 pub mod ipsec_conf;
 pub mod secgw;
 pub mod swanctl;
+pub mod wireguard;
 mod write;
 pub mod xfrm;
 
@@ -17,6 +19,8 @@ use forebay_ipsec::{Action, Policy, SaConfig};
 use zeroize::Zeroizing;
 
 pub use ike::ImportedIke;
+pub use include::{Include, Text};
+pub use wireguard::ImportedWireguard;
 pub use write::{KeyFile, Written, write};
 
 use forebay_sas::mask;
@@ -41,6 +45,8 @@ pub struct ImportedSa {
 /// Something that was not taken over, or not as it was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
+    /// The file, if it is one that the given one includes.
+    pub file: Option<String>,
     /// The line, from 1.
     pub line: usize,
     /// What stands there, keys replaced by asterisks.
@@ -49,6 +55,16 @@ pub struct Remark {
     pub reason: String,
     /// Whether what comes out protects less, more, or otherwise than what went in.
     pub lost: bool,
+}
+
+impl Remark {
+    /// The place in words: `line 3`, `conf.d/east.conf line 3`.
+    pub fn place(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{file} line {}", self.line),
+            None => format!("line {}", self.line),
+        }
+    }
 }
 
 /// What was taken over.
@@ -65,12 +81,12 @@ pub struct Imported {
 impl Imported {
     /// Notes what is lost.
     fn lose(&mut self, line: usize, text: &str, reason: impl Into<String>) {
-        self.remarks.push(Remark { line, text: shown(text), reason: reason.into(), lost: true });
+        self.remarks.push(Remark { file: None, line, text: shown(text), reason: reason.into(), lost: true });
     }
 
     /// Notes what has no meaning here, or is done otherwise.
     fn note(&mut self, line: usize, text: &str, reason: impl Into<String>) {
-        self.remarks.push(Remark { line, text: shown(text), reason: reason.into(), lost: false });
+        self.remarks.push(Remark { file: None, line, text: shown(text), reason: reason.into(), lost: false });
     }
 
     /// Leaves out SAs, of which no policy and no other SA makes use.

@@ -1,6 +1,12 @@
-//! strongSwan's `swanctl.conf` (swanctl.conf(5)).
+//! strongSwan's `swanctl.conf` (swanctl.conf(5); sections, references and inclusions as in strongswan.conf(5)).
+
+mod syntax;
+
+use std::path::Path;
 
 use super::ike::{Child, ImportedIke, mark, networks, peers, yes};
+use super::include::{Here, Include, Includes};
+use syntax::{Section, parse};
 
 /// How a child gets a mark there.
 const HOW: &str = "`mark_in = 0x4642`, `mark_in_sa = yes`, `mark_out = 0x4642`";
@@ -34,61 +40,47 @@ const DIFFERENT: [(&str, &str); 4] = [
     ("tfc_padding", "strongSwan's padding is the kernel's: `pad_to` of `[keys]` or IP-TFS take its place"),
 ];
 
-/// A section with what is in it.
-#[derive(Debug, Default)]
-struct Section {
-    name: String,
-    line: usize,
-    settings: Vec<(String, String, usize)>,
-    sections: Vec<Section>,
-}
-
-impl Section {
-    fn get(&self, key: &str) -> Option<(&str, usize)> {
-        let last = self.settings.iter().rev().find(|(name, ..)| name == key);
-        last.map(|(_, value, line)| (value.as_str(), *line))
-    }
-
-    fn value(&self, key: &str) -> &str {
-        self.get(key).map_or("", |(value, _)| value)
-    }
-
-    fn section(&self, name: &str) -> Option<&Section> {
-        self.sections.iter().find(|section| section.name == name)
-    }
-}
-
-/// Reads a configuration.
-pub fn read(text: &str) -> ImportedIke {
+/// Reads a configuration with the files that it includes; `path` is its own, unless it comes from standard input.
+pub fn read(text: &str, path: Option<&Path>, include: &Include<'_>) -> ImportedIke {
     let mut imported = ImportedIke::default();
-    let root = parse(text, &mut imported);
+    let parsed = parse(text, &Here::new(path), &mut Includes::new(include), &mut imported);
+    let referred = parsed.referred();
+    let root = parsed.whole(&mut imported);
     for section in &root.sections {
-        if section.name != "connections" && section.name != "secrets" {
-            imported.note(section.line, &section.name, "it is the daemon's, which goes on with it");
+        if section.name != "connections" && section.name != "secrets" && !referred.contains(&section.name) {
+            imported.note(&section.place, &section.name, "it is the daemon's, which goes on with it");
         }
     }
-    for (key, _, line) in &root.settings {
-        imported.lose(*line, key, "a setting outside any section is not known");
+    for (key, _, place) in &root.settings {
+        imported.lose(place, key, "a setting outside any section is not known");
     }
     for connection in root.section("connections").map_or(&[][..], |all| &all.sections) {
-        read_connection(connection, &mut imported);
+        let is_referred = referred.contains(&format!("connections.{}", connection.name));
+        read_connection(connection, is_referred, &mut imported);
     }
     imported.finish()
 }
 
-fn read_connection(connection: &Section, imported: &mut ImportedIke) {
+fn read_connection(connection: &Section, is_referred: bool, imported: &mut ImportedIke) {
     let children = connection.section("children").map_or(&[][..], |all| &all.sections);
-    if children.is_empty() {
-        imported.lose(
-            connection.line,
+    match children.is_empty() {
+        true if is_referred => imported.note(
+            &connection.place,
+            &connection.name,
+            "it has no child of its own, and others inherit from it",
+        ),
+        true => imported.lose(
+            &connection.place,
             &connection.name,
             "it has no child in this file, so that it has no traffic to protect",
-        );
+        ),
+        false => {}
     }
     for section in children {
+        let name = format!("{}/{}", connection.name, section.name);
         let mut child = Child {
-            name: format!("{}/{}", connection.name, section.name),
-            line: section.line,
+            name: name.clone(),
+            place: section.place.clone(),
             local_ts: networks(section.value("local_ts")),
             remote_ts: networks(section.value("remote_ts")),
             remote: peers(connection.value("remote_addrs")),
@@ -98,123 +90,36 @@ fn read_connection(connection: &Section, imported: &mut ImportedIke) {
             ..Child::default()
         };
         for key in ["esp_proposals", "ah_proposals"] {
-            if let Some((value, line)) = section.get(key) {
-                child.proposals.extend(networks(value).into_iter().map(|word| (line, word)));
+            if let Some((value, place)) = section.get(key) {
+                child.proposals.extend(networks(value).into_iter().map(|word| (place.clone(), word)));
             }
         }
-        match section.value("mode") {
-            "" | "tunnel" | "transport" => {}
-            mode => {
-                let line = section.get("mode").map_or(section.line, |(_, line)| line);
-                imported.lose(line, "mode", format!("`{mode}`: only `tunnel` and `transport` are served"));
-                child.is_refused = true;
-            }
+        // What is set may stand in another section, from which this one inherits: the child is named.
+        let said = |key: &str, nothing: &[&str]| {
+            section.get(key).filter(|(value, _)| !nothing.contains(value)).map(|(_, place)| place.clone())
+        };
+        if let Some(place) = said("mode", &["", "tunnel", "transport"]) {
+            let why = format!("`{}`: only `tunnel` and `transport` are served", section.value("mode"));
+            imported.lose(&place, &format!("{name}: mode"), why);
+            child.is_refused = true;
         }
         for (key, why) in REFUSED {
-            if let Some((_, line)) = section.get(key).filter(|(value, _)| !["no", "0", ""].contains(value)) {
-                imported.lose(line, key, why);
+            if let Some(place) = said(key, &["no", "0", ""]) {
+                imported.lose(&place, &format!("{name}: {key}"), why);
                 child.is_refused = true;
             }
         }
         for (key, why) in DIFFERENT {
-            if let Some((_, line)) =
-                section.get(key).filter(|(value, _)| !["no", "0", "0s", ""].contains(value))
-            {
-                imported.lose(line, key, why);
+            if let Some(place) = said(key, &["no", "0", "0s", ""]) {
+                imported.lose(&place, &format!("{name}: {key}"), why);
             }
         }
-        if let Some((_, line)) = section.get("policies").filter(|(value, _)| *value == "no") {
-            imported.lose(line, "policies", "the gateway goes by the daemon's policies: there are none");
+        if section.value("policies") == "no" {
+            let place = said("policies", &[]).unwrap_or_default();
+            let why = "the gateway goes by the daemon's policies: there are none";
+            imported.lose(&place, &format!("{name}: policies"), why);
             child.is_refused = true;
         }
         imported.push(child, HOW);
     }
-}
-
-/// Reads sections and settings. What cannot be read is remarked, and what is around it read.
-fn parse(text: &str, imported: &mut ImportedIke) -> Section {
-    let mut open = vec![Section::default()];
-    for (number, line) in (1..).zip(text.lines()) {
-        let mut rest = line;
-        loop {
-            rest = rest.trim_start();
-            if rest.is_empty() || rest.starts_with('#') {
-                break;
-            }
-            if let Some(after) = rest.strip_prefix('}') {
-                rest = after;
-                match open.pop() {
-                    Some(closed) if !open.is_empty() => close(&mut open, closed),
-                    root => {
-                        open.extend(root);
-                        imported.lose(number, "}", "no section is open here");
-                    }
-                }
-                continue;
-            }
-            let end = rest.find(['{', '=', '}', '#', '\n']).unwrap_or(rest.len());
-            let (name, after) = rest.split_at(end);
-            let name = name.trim();
-            if let Some(after) = after.strip_prefix('{') {
-                // `name : other` inherits from another section, whose settings are not followed.
-                let (own, from) =
-                    name.split_once(':').map_or((name, ""), |(own, from)| (own.trim(), from.trim()));
-                if !from.is_empty() {
-                    imported.lose(
-                        number,
-                        own,
-                        format!("what it inherits from `{from}` is not followed: look at it by hand"),
-                    );
-                }
-                open.push(Section { name: own.to_owned(), line: number, ..Section::default() });
-                rest = after;
-            } else if let Some(after) = after.strip_prefix('=') {
-                let (value, after) = take_value(after);
-                if let Some(section) = open.last_mut() {
-                    section.settings.push((name.to_owned(), value, number));
-                }
-                rest = after;
-            } else if name.starts_with("include") {
-                imported.lose(
-                    number,
-                    name,
-                    "files that are included are not read: import them by themselves",
-                );
-                rest = after;
-            } else {
-                imported.lose(number, name, "expected `name {`, `name = value` or `}`");
-                rest = after;
-            }
-        }
-    }
-    while open.len() > 1 {
-        if let Some(section) = open.pop() {
-            imported.lose(section.line, &section.name, "this section is not closed");
-            close(&mut open, section);
-        }
-    }
-    open.pop().unwrap_or_default()
-}
-
-/// A section goes into the one around it; of two with one name the later one adds to the first.
-fn close(open: &mut [Section], closed: Section) {
-    let Some(around) = open.last_mut() else { return };
-    match around.sections.iter_mut().find(|section| section.name == closed.name) {
-        Some(before) => {
-            before.settings.extend(closed.settings);
-            before.sections.extend(closed.sections);
-        }
-        None => around.sections.push(closed),
-    }
-}
-
-/// A value up to the end of the line, a comment or the end of the section, without quotes; and what follows.
-fn take_value(text: &str) -> (String, &str) {
-    let text = text.trim_start();
-    if let Some(quoted) = text.strip_prefix('"') {
-        let end = quoted.find('"').unwrap_or(quoted.len());
-        return (quoted[..end].to_owned(), quoted.get(end + 1..).unwrap_or(""));
-    }
-    let end = text.find(['#', '}']).unwrap_or(text.len());
-    (text[..end].trim().to_owned(), &text[end..])
 }

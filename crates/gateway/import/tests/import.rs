@@ -1,12 +1,15 @@
 //! SAs and policies of other systems: what is taken over means the same, and what is not is named with its line.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_config::{self as config, Config};
 use forebay_crypto::Direction;
-use forebay_import::{Imported, ImportedIke, Remark, ipsec_conf, secgw, swanctl, write, xfrm};
+use forebay_import::{
+    Imported, ImportedIke, Remark, Text, ipsec_conf, secgw, swanctl, wireguard, write, xfrm,
+};
 use forebay_ipsec::{Action, DontFragment, Ecn, Encapsulation, InnerDscp, Mode, Protocol};
 use forebay_time::Duration;
+use zeroize::Zeroizing;
 
 const XFRM: &str = include_str!("data/xfrm.txt");
 const SECGW: &str = include_str!("data/secgw.cfg");
@@ -436,6 +439,35 @@ fn the_sample_configuration_of_ipsec_secgw_is_imported_but_for_single_sas() {
 const SWANCTL: &str = include_str!("data/swanctl.conf");
 const IPSEC_CONF: &str = include_str!("data/ipsec.conf");
 
+/// Files that may be included: those with a pattern's begin and end, in order.
+fn files<'a>(named: &'a [(&str, &str)]) -> impl Fn(&Path) -> Result<Vec<Text>, String> + 'a {
+    move |pattern| {
+        let pattern = pattern.to_str().unwrap();
+        let (begin, end) = pattern.split_once('*').unwrap_or((pattern, ""));
+        let fits = |name: &str| match pattern.contains('*') {
+            true => name.starts_with(begin) && name.ends_with(end),
+            false => name == pattern,
+        };
+        let found = named.iter().filter(|(name, _)| fits(name));
+        let found: Vec<Text> = found
+            .map(|(name, text)| Text { path: PathBuf::from(name), text: Zeroizing::new((*text).to_owned()) })
+            .collect();
+        if found.is_empty() && !pattern.contains('*') {
+            Err("there is no such file".into())
+        } else {
+            Ok(found)
+        }
+    }
+}
+
+fn of_swanctl(text: &str, named: &[(&str, &str)]) -> ImportedIke {
+    swanctl::read(text, Some(Path::new("etc/swanctl.conf")), &files(named))
+}
+
+fn of_ipsec_conf(text: &str, named: &[(&str, &str)]) -> ImportedIke {
+    ipsec_conf::read(text, Some(Path::new("etc/ipsec.conf")), &files(named))
+}
+
 /// The file that is written for a daemon's connections, and the lines and words of what is lost.
 fn for_daemon(imported: &ImportedIke) -> (String, Vec<(usize, &str)>) {
     let text = imported.write("a test");
@@ -446,7 +478,7 @@ fn for_daemon(imported: &ImportedIke) -> (String, Vec<(usize, &str)>) {
 
 #[test]
 fn a_gateway_follows_the_connections_of_swanctl_and_says_what_it_cannot() {
-    let imported = swanctl::read(SWANCTL);
+    let imported = of_swanctl(SWANCTL, &[]);
     let (text, lost) = for_daemon(&imported);
     assert_eq!(imported.children(), 2);
     let net = "# branch/net: 10.1.0.0/16 here, 10.2.0.0/16, 2001:db8:2::/48 behind 192.0.2.2, 2001:db8::2\n";
@@ -455,12 +487,12 @@ fn a_gateway_follows_the_connections_of_swanctl_and_says_what_it_cannot() {
     let at = |part: &str| line_of(SWANCTL, part);
     let expected = [
         (at("branch : defaults"), "branch"),
-        (at("if_id_in"), "if_id_in"),
-        (at("if_id_out"), "if_id_out"),
+        (at("if_id_in"), "branch/interface: if_id_in"),
+        (at("if_id_out"), "branch/interface: if_id_out"),
         (at("old {"), "branch/old"),
         (at("camellia"), "camellia256-sha256"),
-        (at("set_mark_out"), "set_mark_out"),
-        (at("include"), "include conf.d/*.conf"),
+        (at("set_mark_out"), "warriors/any: set_mark_out"),
+        (at("include"), "include there/is/none.conf"),
     ];
     assert_eq!(lost, expected);
     // What has to be changed is said, and no secret is.
@@ -472,7 +504,7 @@ fn a_gateway_follows_the_connections_of_swanctl_and_says_what_it_cannot() {
 
 #[test]
 fn a_gateway_follows_the_connections_of_ipsec_conf_and_says_what_it_cannot() {
-    let imported = ipsec_conf::read(IPSEC_CONF);
+    let imported = of_ipsec_conf(IPSEC_CONF, &[]);
     let (text, lost) = for_daemon(&imported);
     assert_eq!(imported.children(), 2);
     let branch = "# branch: 10.1.0.0/16 here, 10.2.0.0/16, 10.3.0.0/16 behind 192.0.2.2\n";
@@ -499,11 +531,338 @@ fn nothing_that_is_no_configuration_is_served() {
         "a = \"",
         "connections { a { children { b {",
     ] {
-        let (one, other) = (swanctl::read(text), ipsec_conf::read(text));
+        let (one, other) = (of_swanctl(text, &[]), of_ipsec_conf(text, &[]));
         assert!(other.children() == 0 && one.children() <= 1, "{text}");
         for imported in [one, other] {
             let _ = for_daemon(&imported);
             assert!(text.is_empty() || imported.children() == 0 || !imported.remarks.is_empty(), "{text}");
         }
+    }
+}
+
+/// The lines of the written file that say what is served.
+fn served(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.contains(" here, ")).collect()
+}
+
+/// The example of strongswan.conf(5), with settings that a gateway looks at.
+#[test]
+fn sections_inherit_from_those_that_they_refer_to() {
+    let text = "
+conn-defaults { encap = yes
+    remote_addrs = 192.0.2.9 }
+child-defaults {
+    local_ts = 10.1.0.0/16   # which each child has
+    esp_proposals = aes256gcm16
+    mark_in = 0x7
+    mark_in_sa = yes
+    mark_out = 0x7
+}
+connections {
+    conn-a : conn-defaults, eap-defaults {
+        children { child-a : child-defaults { remote_ts = 10.2.0.0/16 } }
+    }
+    conn-b : conn-defaults
+    {
+        remote_addrs =
+        children { child-b : child-defaults { remote_ts = 10.3.0.0/16
+            local_ts = 10.1.3.0/24 } }
+    }
+    conn-c : connections.conn-a {
+        remote_addrs = \"192.0.2.3\"
+        children { child-c : child-defaults { remote_ts = 10.4.0.0/16 } }
+    }
+}
+eap-defaults { remote { auth = eap } }
+";
+    let imported = of_swanctl(text, &[]);
+    let (written, lost) = for_daemon(&imported);
+    assert_eq!(lost, []);
+    let expected = [
+        "# conn-a/child-a: 10.1.0.0/16 here, 10.2.0.0/16 behind 192.0.2.9",
+        "# conn-b/child-b: 10.1.3.0/24 here, 10.3.0.0/16 behind any peer",
+        "# conn-c/child-c: 10.1.0.0/16 here, 10.4.0.0/16 behind 192.0.2.3",
+        "# conn-c/child-a: 10.1.0.0/16 here, 10.2.0.0/16 behind 192.0.2.3",
+    ];
+    assert_eq!(served(&written), expected);
+    // All of them have `encap`, so that no link for ESP straight in IP is made; sections that others inherit from are not the daemon's alone.
+    assert!(!written.contains("kind = \"raw\"") && written.contains("mark = 0x7\n"), "{written}");
+    assert_eq!(imported.remarks, []);
+}
+
+#[test]
+fn what_a_child_inherits_and_no_gateway_serves_is_named_with_the_child() {
+    let text = "base { children { net { if_id_in = 4\n remote_ts = 10.2.0.0/16 } } }\nconnections { a : base { }\n b : base { } }\n";
+    let (written, lost) = {
+        let imported = of_swanctl(text, &[]);
+        assert_eq!(imported.children(), 0);
+        (
+            imported.write("a test"),
+            imported.remarks.into_iter().filter(|remark| remark.lost).collect::<Vec<_>>(),
+        )
+    };
+    let found: Vec<_> = lost.iter().map(|remark| (remark.line, remark.text.as_str())).collect();
+    assert_eq!(found, [(1, "a/net: if_id_in"), (1, "b/net: if_id_in")], "{written}");
+}
+
+#[test]
+fn references_that_lead_nowhere_or_in_a_circle_are_named() {
+    let text = "connections {\n west : connections.south {\n children { x { } } }\n south : connections.west {\n children { y { } } }\n                 north : none.such { children { z { } } } }\n";
+    let imported = of_swanctl(text, &[]);
+    let (_, lost) = for_daemon(&imported);
+    assert_eq!(lost, [(2, "west"), (4, "south"), (6, "north")]);
+    // Each has the other's child all the same.
+    assert_eq!(imported.children(), 5);
+    // Many that each lead to two others end.
+    let many: String = (0..40).map(|n| format!("s{n} : s{0}, s{0} {{ }}\n", n + 1)).collect();
+    let many = format!("{many}s40 {{ }}\nconnections {{ a : s0 {{ children {{ x {{ }} }} }} }}\n");
+    assert_eq!(of_swanctl(&many, &[]).children(), 1);
+}
+
+#[test]
+fn files_that_swanctl_conf_includes_are_read_where_they_are_named() {
+    let text = "connections {\n    include conf.d/*.conf # each a connection\n}\ninclude more.conf\ninclude none.conf\n";
+    let named = [
+        (
+            "etc/conf.d/east.conf",
+            "east : base {\n  children { net { remote_ts = 10.2.0.0/16\n if_id_out = 7 } }\n}\n",
+        ),
+        ("etc/conf.d/west.conf", "west {\n  remote_addrs = 192.0.2.7\n  children { include west/nets } }\n"),
+        ("etc/conf.d/west/nets", "net { remote_ts = 10.3.0.0/16 }\n}\n"),
+        ("etc/more.conf", "base { remote_addrs = 192.0.2.2 }\ninclude more.conf\n"),
+    ];
+    let imported = of_swanctl(text, &named);
+    let (written, _) = for_daemon(&imported);
+    assert_eq!(served(&written), ["# west/net: what IKE negotiates here, 10.3.0.0/16 behind 192.0.2.7"]);
+    let lost: Vec<_> =
+        imported.remarks.iter().filter(|one| one.lost).map(|one| (one.place(), one.text.as_str())).collect();
+    let expected = [
+        ("line 5".to_owned(), "include none.conf"),
+        ("etc/conf.d/east.conf line 3".to_owned(), "east/net: if_id_out"),
+        ("etc/conf.d/west/nets line 2".to_owned(), "}"),
+        // It includes itself.
+        ("etc/more.conf line 2".to_owned(), "include more.conf"),
+    ];
+    assert_eq!(lost, expected);
+    assert!(written.contains("# NOT SERVED, etc/conf.d/east.conf line 3: east/net: if_id_out:"), "{written}");
+    // Standard input has no directory.
+    let piped = swanctl::read("include conf.d/*.conf\n", None, &files(&named));
+    assert!(piped.remarks[0].reason.contains("standard input"), "{:?}", piped.remarks);
+}
+
+#[test]
+fn values_have_quotes_and_go_on_behind_ends_of_lines() {
+    let text = "connections { a { remote_addrs = \"192.0.2.2,\\\n 192.0.2.3\" # two\n children { n { remote_ts = 10.2.0.0/16, \
+                10.3.0.0/16 } } } }\nsecrets { ike { secret = \"staple }\n";
+    let imported = of_swanctl(text, &[]);
+    let (written, lost) = for_daemon(&imported);
+    assert_eq!(
+        served(&written),
+        ["# a/n: what IKE negotiates here, 10.2.0.0/16, 10.3.0.0/16 behind 192.0.2.2, 192.0.2.3"]
+    );
+    assert_eq!(lost, [(4, "secret"), (4, "ike"), (4, "secrets")]);
+    assert!(!written.contains("staple"));
+}
+
+#[test]
+fn connections_inherit_by_also_and_from_the_default() {
+    let text = "conn one\n  also=nets\n  also=peer\n  right=192.0.2.1\nconn nets\n  rightsubnet=10.2.0.0/16\n  leftsubnet=10.1.0.0/16\n  \
+                also=deep\nconn peer\n  right=192.0.2.9\n  rightsubnet=10.2.0.0/16\nconn deep\n  esp=aes256gcm16\n  leftsubnet=10.9.0.0/16\n\
+                conn %default\n  forceencaps=yes\n  right=%any\n  also=deep\nconn two\n  also=nets\n  leftsubnet=\nconn three\n  also=three\n  \
+                also=nobody\n";
+    let imported = of_ipsec_conf(text, &[]);
+    let (written, lost) = for_daemon(&imported);
+    let expected = [
+        "# one: 10.1.0.0/16 here, 10.2.0.0/16 behind 192.0.2.1",
+        "# nets: 10.1.0.0/16 here, 10.2.0.0/16 behind any peer",
+        "# peer: what IKE negotiates here, 10.2.0.0/16 behind 192.0.2.9",
+        "# deep: 10.9.0.0/16 here, what IKE negotiates behind any peer",
+        "# two: what IKE negotiates here, 10.2.0.0/16 behind any peer",
+        "# three: what IKE negotiates here, what IKE negotiates behind any peer",
+    ];
+    assert_eq!(served(&written), expected);
+    assert!(!written.contains("kind = \"raw\""), "{written}");
+    let lines = text.lines().collect::<Vec<_>>();
+    let lost: Vec<_> = lost.iter().map(|(line, text)| (lines[line - 1].trim(), *text)).collect();
+    let expected =
+        [("also=deep", "%default: also=deep"), ("also=three", "also=three"), ("also=nobody", "also=nobody")];
+    assert_eq!(lost, expected);
+}
+
+/// strongSwan takes what the last `also` brings (conf_parser.c), libreswan the first one (ipsec.conf(5)).
+#[test]
+fn what_the_daemons_take_from_different_also_is_named() {
+    let text = "conn west\n  right=192.0.2.2\n  also=x\n  also=y\nconn x\n  rightsubnet=10.2.0.0/16\n  dpdaction=hold\nconn y\n                  rightsubnet=10.0.0.0/8\n  dpdaction=clear\n";
+    let imported = of_ipsec_conf(text, &[]);
+    let (written, lost) = for_daemon(&imported);
+    assert_eq!(served(&written), ["# west: what IKE negotiates here, 10.0.0.0/8 behind 192.0.2.2"]);
+    assert_eq!(lost, [(9, "west: rightsubnet")]);
+}
+
+#[test]
+fn files_that_ipsec_conf_includes_are_read_where_they_are_named() {
+    let text = "config setup\n  uniqueids=no\ninclude ipsec.d/*.conf\nconn here\n  right=192.0.2.2\n  include ipsec.d/nets\n  compress=yes\n\
+                include gone.conf\n";
+    let named = [
+        ("etc/ipsec.d/a.conf", "conn there\n  also=here\n  right=192.0.2.3\n  type=passthrough\n"),
+        ("etc/ipsec.d/nets", "  rightsubnet=10.7.0.0/16\n"),
+    ];
+    let imported = of_ipsec_conf(text, &named);
+    assert_eq!(imported.children(), 0);
+    let lost: Vec<_> =
+        imported.remarks.iter().filter(|one| one.lost).map(|one| (one.place(), one.text.as_str())).collect();
+    let expected = [
+        ("line 7".to_owned(), "there: compress"),
+        ("line 7".to_owned(), "here: compress"),
+        ("line 8".to_owned(), "include gone.conf"),
+        ("etc/ipsec.d/a.conf line 4".to_owned(), "there: type"),
+    ];
+    assert_eq!(lost, expected);
+    // Without what cannot be served, the included networks are the connection's.
+    let text = text.replace("  compress=yes\n", "");
+    let (written, _) = for_daemon(&of_ipsec_conf(&text, &named));
+    assert_eq!(served(&written), ["# here: what IKE negotiates here, 10.7.0.0/16 behind 192.0.2.2"]);
+}
+
+const WIREGUARD: &str = include_str!("data/wg0.conf");
+
+/// What is written with its gaps filled in: parsed, and keys in the place of their files.
+fn filled(text: &str) -> Config {
+    let mut spi = 0x1000;
+    let blocks: Vec<&str> = text.split("[[sa]]").collect();
+    let lines = blocks.iter().flat_map(|block| {
+        let own = if block.contains("remote = \"2001:") { "2001:db8::1" } else { "192.0.2.1" };
+        block.lines().map(move |line| (own, line)).chain([(own, "[[sa]]")])
+    });
+    let lines = lines.map(|(own, line)| match line.split_once(" = ") {
+        Some(("spi", _)) => {
+            spi += 1;
+            format!("spi = {spi}")
+        }
+        Some(("local", _)) => format!("local = \"{own}\""),
+        Some(("remote", value)) if value.contains(wireguard::GAP) => "remote = \"198.51.100.7\"".to_owned(),
+        Some(("local_ts", _)) => "local_ts = [\"10.1.0.0/16\", \"2001:db8:1::/48\"]".to_owned(),
+        Some(("key_file" | "auth_key_file", _)) => {
+            let key = if line.starts_with("auth") { "auth_key" } else { "key" };
+            spi += 1;
+            format!("{key} = \"{}\"", format!("{spi:08x}").repeat(8))
+        }
+        _ => line.to_owned(),
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let text = text.trim_end_matches("[[sa]]");
+    config::parse(text, "gateway.toml", Path::new("")).unwrap_or_else(|errors| {
+        panic!("{:#?} in\n{text}", errors.findings().iter().map(ToString::to_string).collect::<Vec<_>>())
+    })
+}
+
+#[test]
+fn addresses_and_networks_of_wireguard_are_taken_over_with_gaps() {
+    let imported = wireguard::read(WIREGUARD);
+    assert_eq!(imported.peers(), 3);
+    let text = imported.write("a test");
+    let parts = [
+        "mtu = 1380\n",
+        "addresses = [\"10.9.0.1/32\", \"fd00:9::1/128\"]\n",
+        "keepalive = \"15 s\"\n",
+        "mark = 0xca6c\n",
+        "routes = []\n",
+        "remote = \"198.51.100.2\"\n",
+        "remote = \"2001:db8::2\"\n",
+    ];
+    parts.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
+    // The reader names every gap, and nothing else.
+    let Err(errors) = config::parse(&text, "gateway.toml", Path::new("")) else {
+        panic!("gaps are taken: {text}")
+    };
+    let gaps =
+        text.lines().filter(|line| line.ends_with("\"FILL IN\"") || line.ends_with("[\"FILL IN\"]")).count();
+    let keys = text.lines().filter(|line| line.contains("key_file")).count();
+    assert_eq!((gaps, keys), (3 * 6 + 2, 12));
+    let errors: Vec<_> = errors.findings().iter().filter_map(|finding| finding.line()).collect();
+    for (number, line) in (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| line.ends_with("FILL IN\"") || line.ends_with("FILL IN\"]"))
+    {
+        assert!(errors.contains(&number), "line {number}: {line}: {errors:?}");
+    }
+    // With the gaps filled in it is a gateway whose SAs have the peers' networks.
+    let config = filled(&text.replace("mtu = 1380", "mtu = 1300"));
+    let networks: Vec<_> = (config.sas.entries.iter())
+        .map(|entry| entry.config.remote_ts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+        .collect();
+    let road = "10.9.0.0/28 10.9.0.16/29 10.9.0.24/30 10.9.0.28/31 10.9.0.31 10.9.0.32/27 10.9.0.64/26 10.9.0.128/25";
+    assert_eq!(networks[0], "10.2.0.0/16 2001:db8:2::/48");
+    assert_eq!(networks[2].replace("/32", ""), "10.9.0.30");
+    assert_eq!(sorted(&networks[4].replace("/32", "")), sorted(road));
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = text.split(' ').collect();
+    words.sort_unstable();
+    words
+}
+
+#[test]
+fn what_wireguard_has_and_no_gateway_takes_is_named_and_no_key_is_shown() {
+    let imported = wireguard::read(WIREGUARD);
+    let text = imported.write("a test");
+    for (part, lost) in [
+        ("PrivateKey", false),
+        ("ListenPort", true),
+        ("DNS", true),
+        ("PostUp", true),
+        ("Endpoint = vpn.example:51820", true),
+        ("nonsense", true),
+        ("PresharedKey", false),
+    ] {
+        let line = line_of(WIREGUARD, part);
+        let found = imported.remarks.iter().find(|remark| remark.line == line);
+        assert_eq!(found.map(|remark| remark.lost), Some(lost), "{part}: {:#?}", imported.remarks);
+    }
+    for (line, peer) in [("198.51.100.2:4500", "peer-1"), ("vpn.example", "peer-2")] {
+        let named = imported.remarks.iter().filter(|remark| remark.text == peer).count();
+        assert_eq!(named, if line.contains("vpn") { 5 } else { 4 }, "{peer}");
+    }
+    let all = format!("{text}{:?}", imported.remarks);
+    for line in WIREGUARD.lines().filter(|line| line.contains("Key = ")) {
+        let key = line.split_once(" = ").unwrap().1;
+        assert!(!all.contains(&key[..6]) && !all.contains(&key[key.len() - 6..]), "{key}");
+    }
+    assert!(!all.contains("hunter2"), "{all}");
+}
+
+#[test]
+fn no_peer_of_wireguard_gets_what_is_another_s() {
+    let peer = |networks: &str| format!("[Peer]\nEndpoint = 198.51.100.2:4500\nAllowedIPs = {networks}\n");
+    let networks = |text: &str| {
+        let imported = wireguard::read(text);
+        let text = imported.write("a test");
+        let found = text.lines().filter_map(|line| line.strip_prefix("remote_ts = ")).step_by(2);
+        (found.map(ToOwned::to_owned).collect::<Vec<_>>(), imported)
+    };
+    // The longest prefix has a packet, whatever comes first.
+    for text in [peer("10.0.0.0/30") + &peer("10.0.0.0/31"), peer("10.0.0.0/31") + &peer("10.0.0.0/30")] {
+        let (mut found, _) = networks(&text);
+        found.sort();
+        assert_eq!(found, ["[\"10.0.0.0/31\"]", "[\"10.0.0.2/31\"]"]);
+    }
+    // The last peer has what two have; bits behind the prefix do not count.
+    let (found, imported) = networks(&(peer("10.2.7.7/16, 10.3.0.0/16") + &peer("10.2.0.0/16")));
+    assert_eq!(found, ["[\"10.3.0.0/16\"]", "[\"10.2.0.0/16\"]"]);
+    assert!(imported.remarks.iter().any(|remark| remark.line == 3 && remark.lost), "{:#?}", imported.remarks);
+    // What would be too many pieces is left to a person.
+    let many: String = (0..200).map(|n| peer(&format!("10.{n}.1.1/32"))).collect();
+    let (found, imported) = networks(&(peer("10.0.0.0/8") + &many));
+    assert_eq!(found.len(), 200);
+    assert!(imported.remarks.iter().any(|remark| remark.text == "10.0.0.0/8" && remark.lost));
+    for text in [
+        "",
+        "[Interface]",
+        "[Peer]\nAllowedIPs = x, , 1.2.3.4/99",
+        "AllowedIPs = 10.0.0.0/8",
+        "\u{0}=\n[peer]\n=\n",
+    ] {
+        assert_eq!(wireguard::read(text).peers(), 0, "{text}");
     }
 }
