@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults check-protocol fuzz miri mutants semver publish-check lab hardware synth tutorials docs playground browser interop-vm hdtv deb release man setup setup-test wheel test-python clean
+.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults check-protocol fuzz miri mutants semver publish-check lab hardware synth tutorials docs playground browser interop-vm userlands hdtv deb release man setup setup-test wheel test-python clean
 
 help:
 	@echo 'Begin:'
@@ -33,6 +33,7 @@ help:
 	@echo 'Test with others:'
 	@echo '  make interop         the whole matrix of suites against scapy and tshark'
 	@echo '  make interop-vm      Linux and strongSwan as peers, in virtual machines of software emulation; PEERS=all: the table of docs/interop.md'
+	@echo '  make userlands       two gateways from the package and the documentation, in Debian 12 and 13, Ubuntu 22.04 and 24.04; SUITES="trixie noble"'
 	@echo '  make browser         every report in a real Chromium'
 	@echo '  make dpdk            crypto devices and links by DPDK (fetches libdpdk-dev): vectors, and two gateways on its virtual devices'
 	@echo '  make gpu             GPUs by OpenCL or CUDA (fetches pocl, which needs none): vectors, faults, and two gateways with one'
@@ -129,6 +130,11 @@ interop-vm: $(FOREBAY)
 	@scripts/setup.sh vm
 	$(CARGO) build --locked --package forebay-xfrm --example follow
 	$(if $(PEERS),tests/vm/peers.sh $(FOREBAY) $(PEERS),tests/vm/interop.sh $(FOREBAY) target/debug/examples/follow full)
+
+# The packages are those of `make deb`. Roots of the suites are fetched once; without Ubuntu's keyring UNVERIFIED=1 fetches its suites.
+userlands: deb
+	@scripts/setup.sh userlands
+	tests/packaging/userlands.py target/debian $(SUITES)
 
 browser: $(FOREBAY) docs
 	@scripts/setup.sh browser

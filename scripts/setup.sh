@@ -14,6 +14,7 @@
 #   scripts/setup.sh python         virtual environments, for the Python package
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
 #   scripts/setup.sh deb            cargo-deb, in target/tools
+#   scripts/setup.sh userlands      what makes roots of Debian and Ubuntu, in which packages are tried
 #   scripts/setup.sh hardware       Verilator, yosys and nextpnr, for the cores in Verilog
 #   scripts/setup.sh docs           mdBook, which makes the site of the documentation
 #   scripts/setup.sh cross-arm64    what builds for arm64 on x86-64, and runs it: Rust's library, a C compiler, qemu
@@ -34,6 +35,7 @@ declare -A PACKAGES=(
     [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"
     [browser]="chromium"
     [deb]="dpkg-dev"
+    [userlands]="mmdebstrap gpgv debian-archive-keyring iproute2 iputils-ping nftables util-linux"
     [docs]="mdbook"
     [python]="python3-venv"
     [hardware]="verilator yosys iverilog nextpnr-ice40 qflow-tech-osu018 g++ make python3 python3-cryptography zlib1g-dev"

@@ -60,7 +60,16 @@ mount -t sysfs -o ro sysfs sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 mount -t tmpfs -o mode=755 tmpfs dev
 mkdir -p dev/net dev/pts dev/shm
-for device in null zero full random urandom tty net/tun; do touch dev/$device; mount --bind /dev/$device dev/$device; done
+# Nodes of its own: those of this machine would have the modes that the other system gives them.
+while read -r device numbers; do mknod -m 666 dev/$device c $numbers; done <<END
+null 1 3
+zero 1 5
+full 1 7
+random 1 8
+urandom 1 9
+tty 5 0
+net/tun 10 200
+END
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
 ln -s pts/ptmx dev/ptmx
 mount -t tmpfs -o mode=755 tmpfs run
@@ -159,8 +168,11 @@ class Machine:
         subprocess.run(["tar", "-C", self.root, "-xf", tar], check=True)
         group = f"{groups()}/forebay-userlands-{os.environ[INSIDE]}-{self.name}"
         os.makedirs(group, exist_ok=True)
-        shell = f'echo $$ >{group}/cgroup.procs && exec unshare --mount --pid --uts --ipc --cgroup --fork --kill-child=KILL sh -e -c "$0" boot {self.root}'
-        self.process = subprocess.Popen(inside(f"gw-{letter}", "sh", "-e", "-c", shell, BOOT), stdin=subprocess.DEVNULL)
+        # The group is joined first: `ip netns exec` has a /sys without groups.
+        words = inside(f"gw-{letter}", "unshare", "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child=KILL",
+                       "sh", "-e", "-c", BOOT, "boot", str(self.root))
+        joined = 'echo $$ >"$0/cgroup.procs" && exec "$@"'
+        self.process = subprocess.Popen(["sh", "-e", "-c", joined, group, *words], stdin=subprocess.DEVNULL)
         self.configure_network()
         self.pid = None
         until(self.is_up, f"systemd of {self.name}", 60)
@@ -231,21 +243,24 @@ def documented(page, begin):
     return found[1].strip()
 
 
-def printed(text, machines, folder):
-    """Does what a command has printed: folders go to their hosts (by scp, where there are two), commands are typed there."""
-    here, machine = machines["a"], None
+def copied(folder, machines):
+    """Each machine gets the folder that has its name, as by scp, for which there is no server here."""
+    here = machines["a"]
+    for machine in machines.values():
+        packed = here.sh(f"tar -C {folder} -c {machine.name} | base64 -w0").strip()
+        machine.sh(f"echo {packed} | base64 -d | tar -x")
+
+
+def typed(text, machines):
+    """Types the commands that the program has printed: the indented ones, each on the host that was named last."""
+    machine = None
     for line in text.splitlines():
-        if line.startswith("# ") and ": copy" in line or line.startswith("#"):
-            continue
-        if found := re.match(r"scp -rp (\S+) root@\S+:", line):
-            machine = next(one for one in machines.values() if one.name == pathlib.Path(found[1]).name)
-            if machine is not here:
-                shutil.rmtree(machine.root / "root" / machine.name, ignore_errors=True)
-            copied = here.sh(f"tar -C $(dirname {found[1]}) -c {machine.name} | base64 -w0")
-            machine.sh(f"echo {copied.strip()} | base64 -d | tar -x")
-        elif line.startswith("    ") and machine:
+        found = re.match(r"# (\w+)\b", line)
+        named = [one for one in machines.values() if found and one.name == found[1]]
+        if named:
+            machine = named[0]
+        elif line.startswith("    "):
             machine.sh(line.strip())
-    del folder
 
 
 def topology():
@@ -358,7 +373,8 @@ def set_up(version, machines):
     for letter, network in (("a", "2001:db8:1::/48"), ("b", "2001:db8:2::/48")):
         command = re.sub(rf"(10\.{'ab'.index(letter) + 1}\.0\.0/16)", rf"\1,{network}", command)
     said = machines["a"].sh(f"rm -rf west east next; {command}")
-    printed(said, machines, ".")
+    copied(".", machines)
+    typed(said, machines)
     for machine in machines.values():
         until(lambda machine=machine: machine.sh("systemctl is-active forebay", check=False).strip() == "active", f"the gateway {machine.name}")
     return command
@@ -379,19 +395,23 @@ def day(suite, version, machines, package, folder):
     for inner in (4, 6):
         lost, said = ping(inner, 20)
         assert lost == 0, said
-        # PMTU: the first ping that is too big is answered with what fits, and that fits.
-        _, said = ping(inner, 4, "a", "-M", "do", "-s", "1350")
-        told = re.search(r"mtu ?= ?(\d+)", said)
-        assert told and 1000 < int(told[1]) < PATH_MTU, f"IPv{inner}: no word of the path MTU:\n{said}"
-        fits = int(told[1]) - (28 if inner == 4 else 48)
-        fit_lost, said = ping(inner, 5, "a", "-M", "do", "-s", str(fits))
-        assert fit_lost == 0, said
+        # The path's MTU, found by what is too big for it, in both directions; and then what fits.
+        told = {}
+        for letter in "ab":
+            _, said = ping(inner, 4, letter, "-M", "do", "-s", "1350")
+            told[letter] = re.search(r"mtu ?= ?(\d+)", said)
+            assert told[letter] and 1000 < int(told[letter][1]) < PATH_MTU, f"IPv{inner}: no word of the path MTU:\n{said}"
+        mtu = min(int(one[1]) for one in told.values())
+        fits = mtu - (28 if inner == 4 else 48)
+        for letter in "ab":
+            lost, said = ping(inner, 5, letter, "-M", "do", "-s", str(fits))
+            assert lost == 0, said
         subprocess.run(program("host-a", TRANSFER, HOST[inner]["b"], 20_000_000), check=True, timeout=180)
         subprocess.run(program("host-b", TRANSFER, HOST[inner]["a"], 20_000_000), check=True, timeout=180)
         done = subprocess.run(program("host-a", QUIC, HOST[inner]["b"], 1000), capture_output=True, text=True, check=True, timeout=120)
         quic = json.loads(done.stdout)
-        assert quic["lost"] == 0 and quic["largest"] == fits - (0 if inner == 4 else 0), (quic, fits)
-        rows.append(f"inner IPv{inner}: 20 pings, 2 x 20 MB by TCP, 1,000 datagrams with DF: 0 lost; told path MTU {told[1]}, largest datagram that "
+        assert quic["lost"] == 0 and quic["largest"] == fits, (quic, fits)
+        rows.append(f"inner IPv{inner}: 20 pings, 2 x 20 MB by TCP, 1,000 datagrams with DF: 0 lost; told path MTU {mtu}, largest datagram that "
                     f"came back {quic['largest']} bytes")
         hops = traceroute(inner)
         expected = [OWN[inner]["a"], OWN[inner]["b"], HOST[inner]["b"]]
@@ -411,7 +431,9 @@ def day(suite, version, machines, package, folder):
     def roll():
         # The configurations of both are on the first machine, where the command has been typed that made them.
         command = documented("runbooks.md", "forebay tunnel roll ")
-        printed_steps(west.sh(f"rm -rf next; {command}"), machines)
+        said = west.sh(f"rm -rf next; {command}")
+        copied("next", machines)
+        typed(said, machines)
 
     def upgrade():
         install(west, next_version(package, folder))
@@ -447,21 +469,6 @@ def day(suite, version, machines, package, folder):
     east.sh("apt-get purge -y forebay; rm -rf /etc/forebay /var/lib/forebay; nft delete table inet forebay_forebay0; ip route flush type blackhole; ip -6 route flush type blackhole || true",
             check=False)
     return rows
-
-
-def printed_steps(text, machines):
-    """The steps of a roll-over as they are printed: folders to their hosts, then the commands of each step on all hosts."""
-    (pathlib.Path("/run/lab") / "steps").write_text(text, encoding="utf-8")
-    here, machine = machines["a"], None
-    for line in text.splitlines():
-        if found := re.match(r"\s*scp -rp (\S+) root@\S+:", line):
-            machine = next(one for one in machines.values() if one.name == pathlib.Path(found[1]).name)
-            copied = here.sh(f"tar -C {pathlib.Path(found[1]).parent} -c {machine.name} | base64 -w0")
-            machine.sh(f"echo {copied.strip()} | base64 -d | tar -x")
-        elif found := re.match(r"# .*\b(west|east)\b", line):
-            machine = next(one for one in machines.values() if one.name == found[1])
-        elif line.startswith("    ") and machine:
-            machine.sh(line.strip())
 
 
 def traceroute(version):
