@@ -134,7 +134,7 @@ pub struct SolveArgs {
     #[arg(long)]
     json: bool,
     /// Solve in closed form for unlimited buffers (M/M/1 queues in series; busy-waiting servers count as one queue).
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["cycles", "memory"])]
     unlimited: bool,
     /// Maximum number of iterations.
     #[arg(long, value_name = "N", default_value_t = 500)]
@@ -147,6 +147,12 @@ pub struct SolveArgs {
 /// Solves.
 pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
     let model = Model::load_solvable(&args.scenario, &args.sets)?;
+    if args.unlimited && !matches!(model, Model::Pipeline(_)) {
+        return Err(miette!(
+            help = "leave out --unlimited",
+            "--unlimited: only a model of stages is solved in closed form; an inline card is solved for its limits"
+        ));
+    }
     let way = match &model {
         Model::Pipeline(_) if args.unlimited => Way::ClosedForm,
         _ => Way::Solution,

@@ -54,7 +54,7 @@ pub fn report(error: Error) -> miette::Report {
         ),
         Error::Design(error) => miette!(help = "lower `--most`, or use `--by simulation`", "{error}"),
         Error::Unbounded => miette!(
-            help = "set `--latency \"1 ms\"` (for the 99 % quantile), or limit the input queue with `--set scheduler.input=1000` (not with [cores])",
+            help = "set `--latency \"1 ms\"` (for the 99 % quantile) without `--loss`, or limit the input queue with `--set scheduler.input=1000` (not with [cores])",
             "{error}"
         ),
         error => error.into(),

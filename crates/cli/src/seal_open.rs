@@ -52,7 +52,7 @@ pub struct SealOpenArgs {
     #[arg(long, value_name = "FILE", requires = "address")]
     icmp: Option<PathBuf>,
     /// Source address of these ICMP errors: this gateway's address on the inside, one for each IP version.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", requires = "icmp")]
     address: Vec<IpAddr>,
     /// List dropped packets with reasons.
     #[arg(short, long)]

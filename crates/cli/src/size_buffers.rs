@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use forebay_pipeline::Sizes;
 use forebay_workbench::size_buffers::{Design, Method, Settings};
-use miette::IntoDiagnostic;
+use miette::{IntoDiagnostic, miette};
 
 use crate::request::{report, threads};
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
+
+/// Runs of each design where loss is found by simulation.
+const RUNS: u16 = 5;
 
 /// Arguments of `forebay size-buffers`.
 #[derive(Args)]
@@ -33,8 +36,9 @@ pub struct SizeBuffersArgs {
     by: Option<Way>,
     /// With `--by simulation`: number of runs per design; what the loss is at most with 95 % confidence counts,
     /// without any loss 3 / packets.
-    #[arg(long, value_name = "RUNS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..))]
-    runs: u16,
+    /// [default: 5]
+    #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u16).range(2..))]
+    runs: Option<u16>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -59,7 +63,13 @@ pub fn run(args: &SizeBuffersArgs) -> miette::Result<Answer> {
         Way::Chain => Method::Chain,
         Way::Simulation => Method::Simulation,
     });
-    let (loss, buffer_max, runs) = (args.loss, args.most, args.runs.into());
+    if args.runs.is_some() && design.method(by) == Method::Chain {
+        return Err(miette!(
+            help = "leave out --runs, or add `--by simulation`",
+            "--runs: the loss is found by solving the Markov chain, which makes no runs"
+        ));
+    }
+    let (loss, buffer_max, runs) = (args.loss, args.most, args.runs.unwrap_or(RUNS).into());
     let settings = Settings { loss, buffer_max, by, runs, threads: threads(None) };
     let mut bar = Progress::designs("trying buffers");
     let mut watch = |tried: usize| {

@@ -26,8 +26,8 @@ pub struct TopArgs {
     /// Print this many screens as text instead, for scripts and screen readers.
     #[arg(long, value_name = "N")]
     print: Option<u32>,
-    /// Size of the printed screens in columns and lines.
-    #[arg(long, value_name = "COLUMNSxLINES", default_value = "80x24", value_parser = size)]
+    /// With --print: size of the screens in columns and lines.
+    #[arg(long, value_name = "COLUMNSxLINES", default_value = "80x24", value_parser = size, requires = "print")]
     size: (u16, u16),
 }
 

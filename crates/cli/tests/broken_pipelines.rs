@@ -325,6 +325,15 @@ const ROWS: &[Row] = &[
         "works in batches",
         "`forebay simulate` takes it",
     ),
+    // What would have no effect.
+    (
+        SIMULATE,
+        "duration = \"10 ms\"\n[arrivals]\nmean = \"70 us\"",
+        "packet_bytes = 40\n[arrivals]\npath = \"timed.csv\"",
+        "packet_bytes = 40",
+        "`packet_bytes` means nothing beside a trace",
+        "take it away",
+    ),
     // Files that are none.
     (
         SIZE,

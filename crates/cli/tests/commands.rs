@@ -395,6 +395,43 @@ fn older_command_names_are_refused_with_the_new_ones_as_hints() {
     }
 }
 
+/// Options that would have no effect beside the others, or without them.
+#[test]
+fn options_without_an_effect_are_refused() {
+    let bench = Bench::new();
+    let study = |file: &str| format!("{}/../../studies/{file}", env!("CARGO_MANIFEST_DIR"));
+    let (card, solvable, host) = (
+        study("inline-card/bulk.toml"),
+        study("network-processor/markov.toml"),
+        study("policies/papers.toml"),
+    );
+    let seal = ["seal", "--sas", "out.toml", "plain.pcap", "-o", "x.pcap"];
+    for (words, option, part) in [
+        (&[&seal[..], &["--address", "10.1.0.1"]].concat()[..], "--address", "--icmp"),
+        (&["top", "--size", "100x20"], "--size", "--print"),
+        (&["solve", &card, "--unlimited"], "--unlimited", "closed form"),
+        (&["solve", &solvable, "--unlimited", "--cycles", "7"], "--unlimited", "--cycles"),
+        (&["solve", &solvable, "--unlimited", "--memory", "7"], "--unlimited", "--memory"),
+        (&["size-buffers", &solvable, "--loss", "0.01", "--runs", "9"], "--runs", "Markov chain"),
+        (
+            &["size-buffers", &card, "--loss", "0.01", "--runs", "9", "--by", "chain"],
+            "--runs",
+            "Markov chain",
+        ),
+        (
+            &["simulate", &host, "--highest-rate", "--latency", "1 ms", "--loss", "0.1"],
+            "--loss",
+            "unlimited input queue loses nothing",
+        ),
+        (&["simulate", &host, "--loss", "0.1"], "--loss", "--highest-rate"),
+        (&["import", "secgw", "ep0.cfg", "--keys", "k", "--inline-keys"], "--keys", "--inline-keys"),
+        (&["import", "wireguard", "wg0.conf", "--force"], "--force", "--output"),
+    ] {
+        let text = bench.refused(&bench.run(words)).replace("\n  │ ", " ");
+        assert!(text.contains(option) && text.contains(part), "{words:?}: {text}");
+    }
+}
+
 #[test]
 fn further_cores_beside_a_device_are_refused_with_a_hint() {
     let bench = Bench::new();

@@ -225,6 +225,10 @@ impl Values for Given<'_, '_> {
         self.section.has(key)
     }
 
+    fn conflict(&self, key: &'static str, message: &str, help: &str) {
+        self.section.conflict(key, message, help);
+    }
+
     fn whole(&self, key: &'static str) -> Option<u64> {
         self.section.whole(key)
     }

@@ -45,6 +45,7 @@ fn with(part: &Part, key: &Key) -> String {
         ("cluster", "certificate_file") => "ca_file = \"ca.pem\"\nprivate_key_file = \"gw.key\"\n",
         ("cluster", "private_key_file") => "ca_file = \"ca.pem\"\ncertificate_file = \"gw.pem\"\n",
         ("cluster", _) => "ca_file = \"ca.pem\"\n",
+        ("processor", "record_packet") => "record = \"packet.fst\"\n",
         ("pair", "listen") => "",
         ("pair", "silence") => "listen = [\"10.9.0.1:7411\"]\nheartbeat = \"50 ms\"\n",
         ("pair", _) => "listen = [\"10.9.0.1:7411\"]\n",

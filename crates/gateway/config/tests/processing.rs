@@ -84,6 +84,18 @@ fn device(config: &Config) -> Arc<dyn Device> {
     Arc::clone(device)
 }
 
+#[test]
+fn a_packet_to_record_without_a_file_is_refused() {
+    let text = "[[outside]]\nkind = \"udp\"\n[keys]\nsource = \"xfrm\"\n[[processor]]\nkind = \"core\"\n[[processor]]\n\
+                kind = \"rtl\"\nrecord_packet = 7\n[[bus]]\nname = \"pci0\"\n";
+    let Err(errors) = forebay_config::parse(text, "gateway.toml", std::path::Path::new("")) else {
+        panic!("it is taken")
+    };
+    let findings = errors.findings();
+    assert_eq!((findings.len(), findings[0].line()), (1, Some(9)), "{findings:#?}");
+    assert!(findings[0].to_string().contains("`record_packet` means nothing without `record`"));
+}
+
 /// What a device is opened with are its own fields, which its kind compares.
 #[test]
 fn every_key_of_a_device_makes_another_device() {

@@ -32,6 +32,8 @@ pub struct Kind {
 pub trait Values {
     /// Whether the file itself gives the key.
     fn has(&self, key: &'static str) -> bool;
+    /// Says that a key which the file gives has no effect beside the others, with a hint.
+    fn conflict(&self, key: &'static str, message: &str, help: &str);
     /// A whole number of the key's unit.
     fn whole(&self, key: &'static str) -> Option<u64>;
     /// A number of things.

@@ -80,6 +80,11 @@ fn read(values: &dyn Values) -> Option<Arc<dyn Device>> {
     let (init, doorbell, queue) = (values.time("init"), values.time("doorbell"), values.count("queue"));
     let (write_buffer, prefetch) = (values.count("write_buffer"), values.count("prefetch"));
     let bus = values.bus("bus");
+    if values.has("record_packet") && !values.has("record") {
+        let message = "`record_packet` means nothing without `record`";
+        values.conflict("record_packet", message, "add `record = \"packet.fst\"`, or take it away");
+        return None;
+    }
     let record = if values.has("record") { Some((packet?, values.path("record")?)) } else { None };
     let card = CardConfig {
         init: init?,

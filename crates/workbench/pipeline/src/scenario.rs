@@ -164,6 +164,13 @@ fn read(
     };
     let service = top.word("service", &["constant", "exponential"]).unwrap_or("constant");
     let packet_bytes = top.whole("packet_bytes", Unit::Bytes, 0, PACKET_MAX).unwrap_or(0);
+    if top.has("packet_bytes") && matches!(arrivals, Some(Arrivals::Trace(_))) {
+        top.conflict(
+            "packet_bytes",
+            "`packet_bytes` means nothing beside a trace, whose packets have sizes of their own",
+            "take it away, or take another distribution of [arrivals]",
+        );
+    }
     resolved.insert("overflow".to_owned(), word.into());
     resolved.insert("service".to_owned(), service.into());
     resolved.insert("packet_bytes".to_owned(), packet_bytes.into());

@@ -128,7 +128,7 @@ impl Diagnostic for Error {
                 "forebay simulate --json shows under `resolved` what the scenario came to"
             }
             Error::Unbounded => {
-                "bound the 99 % quantile of the latency, or limit the input queue by `scheduler.input` (cores of [cores] have no limit)"
+                "bound the 99 % quantile of the latency and not the loss, or limit the input queue by `scheduler.input` (cores of [cores] have no limit)"
             }
             _ => return self.inner().and_then(Diagnostic::help),
         };

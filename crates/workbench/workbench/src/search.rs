@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use forebay_scenario::{Decimal, Unit};
-use forebay_sim::{Bound, Document, Highest, Rate, Scenario};
+use forebay_sim::{Bound, Document, Highest, Rate, Scenario, Settings};
 use forebay_time::Duration;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub const PARTS: u64 = 1_000;
 /// a search that is stopped returns what it has found.
 ///
 /// # Errors
-/// [`Error::Unbounded`] if every rate keeps to the bound; [`Error::Cancelled`] if the search is stopped before any rate is
+/// [`Error::Unbounded`] if every rate keeps to the bound, or to its loss; [`Error::Cancelled`] if the search is stopped before any rate is
 /// known; why a run has no figures.
 pub fn highest_rate(
     path: &Path,
@@ -28,7 +28,9 @@ pub fn highest_rate(
     bound: Bound,
     watch: &mut dyn FnMut(f64) -> ControlFlow<()>,
 ) -> Result<Option<Highest>, Error> {
-    if scenario.scheduler.input.is_none() && bound.latency.is_none() {
+    let Settings { input, by_class, classes, .. } = &scenario.scheduler;
+    let is_limited = input.is_some() || *by_class && classes.iter().any(|one| one.config.input < usize::MAX);
+    if !is_limited && (bound.latency.is_none() || bound.loss > 0.0) {
         return Err(Error::Unbounded);
     }
     let mut share = |done: u64, all: u64, (placed, total): (u64, u64)| {

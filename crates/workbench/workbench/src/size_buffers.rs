@@ -95,6 +95,11 @@ impl Design {
         })
     }
 
+    /// How loss is found: as asked for, else by the Markov chain if the model is solvable.
+    pub fn method(&self, asked: Option<Method>) -> Method {
+        asked.unwrap_or(self.method)
+    }
+
     /// Finds the smallest buffers, and the maximum throughput of the design's own. `watch` is called with the number of
     /// designs tried, and returns whether to go on.
     ///
@@ -108,7 +113,7 @@ impl Design {
     ) -> Result<Sizes<'_>, Error> {
         let &Settings { loss, buffer_max, runs, threads, .. } = settings;
         let pipeline = &self.pipeline;
-        let (by, word, notes) = match settings.by.unwrap_or(self.method) {
+        let (by, word, notes) = match self.method(settings.by) {
             Method::Chain => (By::Chain(models::Options::default()), "chain", &self.approximations),
             Method::Simulation => (By::Simulation { runs, threads }, "simulation", &self.notes),
         };

@@ -92,7 +92,11 @@ fn a_search_needs_a_bound_and_can_be_stopped() {
     let mut watch = |_: f64| ControlFlow::Continue(());
     let error = highest_rate(&path, &scenario, unbounded, &mut watch).unwrap_err();
     assert!(matches!(error, Error::Unbounded), "{error}");
-    let bound = Bound { loss: 0.0, latency: Some(Duration::from_micros(100)) };
+    // Where nothing is lost, a bound on the loss has no effect.
+    let bound = Bound { loss: 0.1, latency: Some(Duration::from_micros(100)) };
+    let error = highest_rate(&path, &scenario, bound, &mut watch).unwrap_err();
+    assert!(matches!(error, Error::Unbounded), "{error}");
+    let bound = Bound { loss: 0.0, ..bound };
     let found = highest_rate(&path, &scenario, bound, &mut watch).unwrap().unwrap();
     assert!(found.complete && found.rate > 50_000_000, "{}", found.rate);
 }
