@@ -106,6 +106,7 @@ def judge(forebay, path, text, folder, totals):
     if not kinds["sa"] and not kinds["policy"]:
         return []
     totals.update({"files": 1, **{f"{kind} in": count for kind, count in kinds.items()}})
+    totals.update({"files of tests with strongSwan": "strongswan" in path.lower()})
     source, target = os.path.join(folder, "console"), os.path.join(folder, "gateway.toml")
     with open(source, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")

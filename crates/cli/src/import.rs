@@ -1,5 +1,6 @@
 //! `forebay import`: other systems' SAs and policies into a gateway's file.
 
+use std::cell::RefCell;
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -8,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use forebay_config as config;
-use forebay_import::{self as import, Imported, ImportedIke, ImportedWireguard, Remark, Text, Written};
+use forebay_import::{
+    self as import, Imported, ImportedIke, ImportedWireguard, Include, Remark, Text, Written,
+};
 use forebay_links::output::Output;
 use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
@@ -76,8 +79,8 @@ pub struct FileArgs {
     /// The gateway configuration to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace an existing file.
-    #[arg(long)]
+    /// Replace an existing file; requires `--output`.
+    #[arg(long, requires = "output")]
     force: bool,
     /// Print a summary as JSON; requires `--output`.
     #[arg(long, requires = "output")]
@@ -92,7 +95,7 @@ pub struct OutputArgs {
     output: Option<PathBuf>,
     /// Directory for the keys, relative to that of the gateway configuration. Each key gets its own file, readable by
     /// its owner only.
-    #[arg(long, value_name = "DIR", default_value = "keys")]
+    #[arg(long, value_name = "DIR", default_value = "keys", conflicts_with = "inline_keys")]
     keys: String,
     /// Write the keys into the gateway configuration itself.
     #[arg(long)]
@@ -131,18 +134,12 @@ impl ImportCommand {
     /// Runs the command.
     pub fn run(&self) -> miette::Result<Answer> {
         match self {
-            ImportCommand::Swanctl { file, output } => finish_ike(
-                &import::swanctl::read(&read(file)?, own(file), &included),
-                &format!("swanctl.conf ({})", file.display()),
-                file,
-                output,
-            ),
-            ImportCommand::IpsecConf { file, output } => finish_ike(
-                &import::ipsec_conf::read(&read(file)?, own(file), &included),
-                &format!("ipsec.conf ({})", file.display()),
-                file,
-                output,
-            ),
+            ImportCommand::Swanctl { file, output } => {
+                finish_ike(import::swanctl::read, "swanctl.conf", file, output)
+            }
+            ImportCommand::IpsecConf { file, output } => {
+                finish_ike(import::ipsec_conf::read, "ipsec.conf", file, output)
+            }
             ImportCommand::Wireguard { file, output } => {
                 finish_wireguard(&import::wireguard::read(&read(file)?), file, output)
             }
@@ -160,11 +157,6 @@ impl ImportCommand {
             ),
         }
     }
-}
-
-/// The path of a file that may include others.
-fn own(path: &Path) -> Option<&Path> {
-    (path != Path::new("-")).then_some(path)
 }
 
 /// The files of a path with shell wildcards. That none has it is an error only where it has no wildcard.
@@ -198,17 +190,30 @@ fn read(path: &Path) -> miette::Result<Zeroizing<String>> {
     Ok(text)
 }
 
+/// What reads the configuration of a daemon, with the files that it includes.
+type ReadIke = fn(&str, Option<&Path>, &Include<'_>) -> ImportedIke;
+
 /// What a daemon's connections need of a gateway.
-fn finish_ike(imported: &ImportedIke, origin: &str, from: &Path, args: &FileArgs) -> miette::Result<Answer> {
+fn finish_ike(reader: ReadIke, kind: &str, from: &Path, args: &FileArgs) -> miette::Result<Answer> {
+    // An output takes the place of none of them.
+    let inputs = RefCell::new(vec![from.to_owned()]);
+    let include = |pattern: &Path| {
+        let texts = included(pattern)?;
+        inputs.borrow_mut().extend(texts.iter().map(|one| one.path.clone()));
+        Ok(texts)
+    };
+    let path = (from != Path::new("-")).then_some(from);
+    let imported = reader(&read(from)?, path, &include);
+    let origin = format!("{kind} ({})", from.display());
     show(&imported.remarks);
     if imported.children() == 0 {
         let help = "a gateway serves the children of connections, each with its networks; see docs/ike.md";
         return Err(miette!(help = help, "found no connection that the gateway can serve"));
     }
-    let text = imported.write(origin);
+    let text = imported.write(&origin);
     // Nothing is written that would not be read.
     config::parse(&text, "the imported configuration", Path::new(""))?;
-    let files = store_text(&text, from, args)?;
+    let files = store_text(&text, &inputs.into_inner(), args)?;
     let what = format!("a file for {} children of connections", imported.children());
     report(&imported.remarks, (0, 0), &what, files, args.json)
 }
@@ -222,14 +227,14 @@ fn finish_wireguard(imported: &ImportedWireguard, from: &Path, args: &FileArgs) 
         return Err(miette!(help = help, "found no peer with a network to protect"));
     }
     let text = imported.write(&format!("WireGuard ({})", from.display()));
-    let files = store_text(&text, from, args)?;
+    let files = store_text(&text, &[from.to_owned()], args)?;
     let peers = imported.peers();
     report(&imported.remarks, (0, 0), &format!("networks of {peers} peers"), files, args.json)
 }
 
 /// Writes a gateway's file without keys, or prints it; the names of what was written.
-fn store_text(text: &str, from: &Path, args: &FileArgs) -> miette::Result<Vec<String>> {
-    refuse_inputs(&args.output, [from])?;
+fn store_text(text: &str, from: &[PathBuf], args: &FileArgs) -> miette::Result<Vec<String>> {
+    refuse_inputs(&args.output, from)?;
     match &args.output {
         Some(path) if path.exists() && !args.force => Err(there_already(path)),
         Some(path) => {

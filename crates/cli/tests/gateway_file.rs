@@ -101,8 +101,7 @@ fn what_is_taken_over_is_a_file_that_check_accepts() {
         assert!(!document["lost"].as_array().unwrap().is_empty());
         for file in document["files"].as_array().unwrap() {
             let file = file.as_str().unwrap();
-            let is_key = !file.ends_with(".toml");
-            assert_eq!(folder.mode(file), if is_key { 0o600 } else { 0o644 }, "{file}");
+            assert_eq!(folder.mode(file), 0o600, "{file}");
         }
         let checked = folder.run(&["check", "--offline", "--config", args[4]], b"");
         assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
@@ -133,11 +132,62 @@ fn the_connections_of_an_ike_daemon_are_a_file_that_check_accepts() {
         assert!(!said.contains("staple") && !said.contains("f1e2d3"), "a secret: {said}");
         let checked = folder.run(&["check", "--offline", "--config", &to], b"");
         assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+        assert_eq!(folder.mode(&to), 0o600);
         let again = folder.run(&args, b"");
         assert!(again.status.code() == Some(2) && text(&again.stderr).contains("is there already"));
         assert_eq!(folder.run(&[&args[..], &["--force"]].concat(), b"").status.code(), Some(1));
     }
     let nothing = folder.run(&["import", "swanctl"], b"connections { }");
+    assert!(nothing.status.code() == Some(2) && nothing.stdout.is_empty());
+}
+
+#[test]
+fn files_that_a_daemon_s_includes_are_read_and_are_inputs() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("conf.d")).unwrap();
+    std::fs::write(folder.path("swanctl.conf"), "include conf.d/*.conf\n").unwrap();
+    let site = "connections { east : base { children { net { remote_ts = 10.2.0.0/16\n ipcomp = yes } \n ok { } } } }\n";
+    std::fs::write(folder.path("conf.d/east.conf"), site).unwrap();
+    std::fs::write(
+        folder.path("conf.d/more.conf"),
+        "base { remote_addrs = 192.0.2.2 }\ninclude /no/such/file\n",
+    )
+    .unwrap();
+    let output = folder.run(&["import", "swanctl", "swanctl.conf", "-o", "g.toml", "--json"], b"");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let lost = json(&output)["lost"].clone();
+    let places: Vec<_> =
+        (lost.as_array().unwrap().iter()).map(|one| (one["file"].as_str(), one["line"].as_u64())).collect();
+    assert_eq!(places, [(Some("conf.d/east.conf"), Some(2)), (Some("conf.d/more.conf"), Some(2))]);
+    assert!(text(&output.stderr).contains("not imported: conf.d/more.conf line 2: include /no/such/file"));
+    let written = std::fs::read_to_string(folder.path("g.toml")).unwrap();
+    assert!(
+        written.contains("# east/ok: what IKE negotiates here, what IKE negotiates behind 192.0.2.2\n"),
+        "{written}"
+    );
+    let over = folder.run(&["import", "swanctl", "swanctl.conf", "-o", "conf.d/east.conf", "--force"], b"");
+    assert_eq!(over.status.code(), Some(2), "{}", text(&over.stderr));
+    assert_eq!(std::fs::read_to_string(folder.path("conf.d/east.conf")).unwrap(), site);
+}
+
+/// What WireGuard's file lacks is a gap, which `check` names until it is filled in.
+#[test]
+fn the_gaps_of_a_wireguard_file_are_named_by_check() {
+    let folder = Folder::new();
+    let from = Path::new(XFRM).with_file_name("wg0.conf");
+    let args = ["import", "wireguard", from.to_str().unwrap(), "-o", "wg.toml", "--json"];
+    let output = folder.run(&args, b"");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let written = std::fs::read_to_string(folder.path("wg.toml")).unwrap();
+    let said = format!("{}{}{written}", text(&output.stdout), text(&output.stderr));
+    assert!(!said.contains("yAnz5TF") && !said.contains("FpCyhws") && !said.contains("hunter2"), "{said}");
+    assert_eq!(folder.mode("wg.toml"), 0o600);
+    let gaps = written.lines().filter(|line| !line.starts_with('#') && line.contains("FILL IN")).count();
+    let checked = folder.run(&["check", "--offline", "--config", "wg.toml", "--json"], b"");
+    assert_eq!(checked.status.code(), Some(2), "{}", text(&checked.stderr));
+    let errors = json(&checked)["errors"].as_array().unwrap().len();
+    assert!(gaps > 10 && errors >= gaps, "{gaps} {errors}");
+    let nothing = folder.run(&["import", "wireguard", "-"], b"[Interface]\nPrivateKey = x\n");
     assert!(nothing.status.code() == Some(2) && nothing.stdout.is_empty());
 }
 

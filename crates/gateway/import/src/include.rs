@@ -76,7 +76,8 @@ impl<'a> Includes<'a> {
         if here.depth == DEPTH_MAX {
             return Err(format!("it is not read: files are nested more than {DEPTH_MAX} deep"));
         }
-        let too_many = || format!("it is not read: more than {FILES_MAX} files or {BYTES_MAX} bytes are included");
+        let too_many =
+            || format!("it is not read: more than {FILES_MAX} files or {BYTES_MAX} bytes are included");
         if self.files > FILES_MAX || self.bytes > BYTES_MAX {
             return Err(too_many());
         }

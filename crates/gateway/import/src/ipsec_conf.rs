@@ -65,8 +65,10 @@ pub fn read(text: &str, path: Option<&Path>, include: &Include<'_>) -> ImportedI
     for name in conns.order.iter().filter(|name| name.as_str() != "%default") {
         wholes.push((name, chains.whole(name)));
     }
+    let parts: BTreeSet<&str> =
+        conns.by_name.values().flat_map(|conn| conn.also.iter().map(|(name, _)| name.as_str())).collect();
     for (name, whole) in wholes {
-        read_conn(name, &whole, &mut imported);
+        read_conn(name, &whole, parts.contains(name.as_str()), &mut imported);
     }
     imported.finish()
 }
@@ -150,13 +152,17 @@ impl Chains<'_> {
     }
 }
 
-fn read_conn(name: &str, conn: &Conn, imported: &mut ImportedIke) {
+fn read_conn(name: &str, conn: &Conn, is_part: bool, imported: &mut ImportedIke) {
     let value = |keys: &[&str]| {
         keys.iter().find_map(|key| conn.settings.get(*key)).map_or("", |(value, _)| value.as_str())
     };
-    // A part for others: it says no peer.
-    if value(&["auto"]) == "ignore" || (value(&["right"]).is_empty() && value(&["left"]).is_empty()) {
-        return;
+    // What others are made of is loaded by itself only if it says so; `auto` is inherited like everything.
+    let has_no_ends = value(&["right"]).is_empty() && value(&["left"]).is_empty();
+    if is_part && (has_no_ends || value(&["auto"]) == "ignore") {
+        return imported.note(&conn.place, name, "others are made of it, and it is no connection by itself");
+    }
+    if has_no_ends {
+        return imported.lose(&conn.place, name, "it has neither `left` nor `right`");
     }
     let (left, right) = (value(&["left"]), value(&["right"]));
     if is_address(left) && is_address(right) && !left.starts_with('%') {

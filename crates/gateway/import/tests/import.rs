@@ -689,6 +689,16 @@ fn connections_inherit_by_also_and_from_the_default() {
     assert_eq!(lost, expected);
 }
 
+#[test]
+fn a_connection_that_inherits_that_it_is_ignored_is_not_lost_in_silence() {
+    let text = "conn base\n  right=192.0.2.2\n  auto=ignore\nconn west\n  also=base\n  rightsubnet=10.2.0.0/16\nconn nothing\n  type=tunnel\n";
+    let imported = of_ipsec_conf(text, &[]);
+    let (written, lost) = for_daemon(&imported);
+    assert_eq!(served(&written), ["# west: what IKE negotiates here, 10.2.0.0/16 behind 192.0.2.2"]);
+    assert_eq!(lost, [(7, "nothing")]);
+    assert!(imported.remarks.iter().any(|remark| !remark.lost && remark.line == 1), "{:?}", imported.remarks);
+}
+
 /// strongSwan takes what the last `also` brings (conf_parser.c), libreswan the first one (ipsec.conf(5)).
 #[test]
 fn what_the_daemons_take_from_different_also_is_named() {
