@@ -607,6 +607,72 @@ def refusals(world):
     print("cluster: a second gateway of one name, other settings, another authority and another etcd are refused and named")
 
 
+def restarted(last, *changes):
+    """Starts a gateway again with lines of its file changed; what its log said before is as long as this says."""
+    kill(last, signal.SIGTERM)
+    for old, new in changes:
+        lab.edit(last, old, new)
+    before = len(lab.log(last))
+    return lab.start(last, wait=False), before
+
+
+def otherwise(world):
+    """One gateway with other settings of its way to etcd: it reaches nothing, or etcd shows what it has set."""
+    world.settle()
+    last = world.all[-1]
+    text = lab.file_of(last)
+    endpoints = next(line for line in text.splitlines() if line.startswith("endpoints = "))
+    addresses = next(line for line in text.splitlines() if line.startswith("addresses = "))
+    for what, *changes in (
+            ("server", (endpoints, 'endpoints = ["https://10.9.0.11:2999"]')),
+            ("certificate", ('certificate_file = "gateway.pem"', 'certificate_file = "other-ca.pem"'),
+             ('private_key_file = "gateway.key"', 'private_key_file = "other-ca.key"')),
+            ("key", ('private_key_file = "gateway.key"', 'private_key_file = "other.key"'))):
+        process, before = restarted(last, *changes)
+        tried = lambda: process.poll() is not None or (cluster_of(last) or {}).get("connected") is False and "etcd" in lab.log(last)[before:]
+        wait_until(tried, f"the refusal of another {what}")
+        assert not (cluster_of(last) or {}).get("serves"), f"it serves with another {what}"
+        if process.poll() is None:
+            kill(last, signal.SIGTERM)
+        with open(f"{LAB}/{last}.toml", "w", encoding="utf-8") as file:
+            file.write(text)
+        lab.start(last, wait=False)
+        world.settle()
+    # How long etcd keeps the claims of one that is silent: the lease that each gateway has.
+    restarted(last, (f'lease = "{LEASE}"', 'lease = "7 s"'))
+    world.settle()
+    ids = [lease["id"] for lease in json.loads(world.etcd.control("lease", "list", "-w", "json"))["leases"]]
+    ttls = sorted(json.loads(world.etcd.control("lease", "timetolive", f"{one:x}", "-w", "json"))["granted-ttl"] for one in ids)
+    assert ttls[-1] == 7 and set(ttls[:-1]) == {int(LEASE.split()[0])}, ttls
+    # Keys with another prefix are another cluster's.
+    restarted(last, ('lease = "7 s"', 'prefix = "/elsewhere/"'), (addresses, ""), (f'state = "state-{last}"', 'state = "state-elsewhere"'))
+    wait_until(lambda: (cluster_of(last) or {}).get("members") == [f"gw-{last}"], "a gateway with another prefix to be alone")
+    assert "/elsewhere/" in world.etcd.control("get", "/elsewhere/", "--prefix", "--keys-only")
+    assert all(f"gw-{last}" not in cluster_of(letter)["members"] for letter in world.all[:-1])
+    # One whose way to etcd is cut leaves its addresses where they are, or takes them away.
+    for word in ("continue", "stop"):
+        kill(last, signal.SIGTERM)
+        with open(f"{LAB}/{last}.toml", "w", encoding="utf-8") as file:
+            file.write(text.replace(f'lease = "{LEASE}"', f'lease = "{LEASE}"\nalone = "{word}"'))
+        lab.start(last, wait=False)
+        world.settle()
+        assert last in world.with_tunnels(), "the gateway has no address of a tunnel"
+        undo = isolate_one(world, last)
+        wait_until(lambda: cluster_of(last)["connected"] is False, "the loss of etcd")
+        if word == "stop":
+            wait_until(lambda: last not in world.with_tunnels(), "a gateway alone to take its addresses away")
+        else:
+            assert last in world.with_tunnels(), "a gateway alone takes its addresses away at once"
+        undo()
+        world.settle()
+    kill(last, signal.SIGTERM)
+    with open(f"{LAB}/{last}.toml", "w", encoding="utf-8") as file:
+        file.write(text)
+    lab.start(last, wait=False)
+    world.settle()
+    print("cluster: another server, certificate, key: nothing is served; leases, prefixes and what one does alone are as they are set")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("forebay")
@@ -642,6 +708,7 @@ def main():
         if not BGP:
             troubles(world)
             refusals(world)
+            otherwise(world)
     sent = [int(speak.end()) for speak in world.speak]
     time.sleep(0.5)
     told = {name: one for listen in world.listen for name, one in listen.ask("end").items()}

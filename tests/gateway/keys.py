@@ -239,9 +239,9 @@ def late(*_):
 
 
 def link_programs(*_):
-    """The programs of AF_XDP at the interface between the gateways."""
-    found = json.loads(ip("gw-a", "-d", "-j", "link", "show", "dev", "wan"))[0].get("xdp", {})
-    return found.get("mode"), bool(found)
+    """The programs of AF_XDP at the interfaces between the gateways and to the site."""
+    shown = [json.loads(ip("gw-a", "-d", "-j", "link", "show", "dev", device))[0].get("xdp", {}) for device in ("wan", "lan")]
+    return [(found.get("mode"), bool(found)) for found in shown]
 
 
 def starts(*_):

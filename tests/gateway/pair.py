@@ -46,7 +46,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 # pylint: disable=wrong-import-position
 from lab import LAB  # noqa: E402
 from paired import programs  # noqa: E402
-from paired.changes import both_are_looked_after, broken_file, lacking, refusals, replaced_keys, strangers, upgrade  # noqa: E402
+from paired.changes import both_are_looked_after, broken_file, lacking, refusals, replaced_keys, strangers, upgrade, where_they_meet  # noqa: E402
 from paired.faults import FAULTS, QUICK, mute_active, mute_standby, partition, strike  # noqa: E402
 from paired.world import GATEWAYS, PEER, SHARED, VRRP, Asked, Traffic, build, keepalived, settle, start  # noqa: E402
 
@@ -104,6 +104,7 @@ def main():
     print(f"pair: {take_overs} take-overs, {judged['packets']} packets of the pair captured: no number and no IV twice, none in the "
           f"clear; {replayed} packets replayed, none delivered")
     if not arguments.takeovers and not arguments.partitions and not VRRP:
+        where_they_meet()
         refusals()
         lacking()
 

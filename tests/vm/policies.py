@@ -237,6 +237,54 @@ def tenants(site):
     print("policies: two tenants with the same selectors: each packet to its own peer")
 
 
+def anew(site, settings, kind="raw", ours="", theirs="", spi=0x7000):
+    """A gateway with other settings of [keys], and new SAs, with more words for ours and for those of the peer that send."""
+    a, b = site.a, site.b
+    a.sh("kill $(pidof forebay); sleep 1; ip xfrm state flush; ip xfrm policy flush")
+    b.sh("ip xfrm state flush; ip xfrm policy flush")
+    marked = f"{MARK} {ours}"
+    a.sh("\n".join([
+        sa(FAR, NEAR, spi + 2, words=marked), sa(NEAR, FAR, spi + 1, words=marked),
+        policy("add", THEIRS, OURS, "in", template(FAR, NEAR)), policy("add", OURS, THEIRS, "out", template(NEAR, FAR))]))
+    b.sh("\n".join([
+        sa(NEAR, FAR, spi + 1, words=ours), sa(FAR, NEAR, spi + 2, words=theirs),
+        policy("add", OURS, THEIRS, "in", template(NEAR, FAR), words=""),
+        policy("add", THEIRS, OURS, "out", template(FAR, NEAR), words="")]))
+    a.put(CONFIGURATION.replace("IF_ID", settings).replace('"raw"', f'"{kind}"').encode(), "/tmp/gateway.toml")
+    start(a)
+
+
+def reports(site):
+    """The kernel's counters of an SA follow those of the gateway as often as `report` says, with 0 never."""
+    counted = []
+    for number, settings in enumerate(('report = "200 ms"', "report = 0")):
+        anew(site, settings, spi=0x7000 + 0x10 * number)
+        site.passes()
+        site.answers(count=10)
+        time.sleep(1)
+        text = site.a.sh(f"ip -s xfrm state list src {NEAR} dst {FAR}")
+        counted.append(int(re.search(r"lifetime current:\s+\d+\(bytes\), (\d+)\(packets\)", text)[1]))
+    if counted[0] < 10 or counted[1] != 0:
+        raise VmError(f"packets that the kernel counts with reports and without: {counted}")
+    print(f"policies: the kernel counts {counted[0]} packets of an SA with `report`, and none without")
+
+
+def follows(site):
+    """A peer that sends from another port is followed, unless `follow_peer` says no."""
+    moved = []
+    for number, word in enumerate(("true", "false")):
+        encap = "encap espinudp {} 4500 0.0.0.0"
+        anew(site, f"follow_peer = {word}", "udp", encap.format(4500), encap.format(4501), 0x7100 + 0x10 * number)
+        site.b.sh("ping -c 4 -i 0.2 -W 1 -I 10.2.0.1 10.1.0.1", check=False)
+        status = json.loads(site.a.sh("/tmp/forebay status --socket /run/control.sock --json"))
+        if not sum(link["packets_in"] for link in status["links"] if link["side"] == "outside"):
+            raise VmError(f"nothing arrives: {status['links']}")
+        moved.append(sum(engine["moved_peers"] for engine in status["engines"]))
+    if not moved[0] or moved[1]:
+        raise VmError(f"peers that moved, followed and not: {moved}")
+    print("policies: a peer that sends from another port is followed, and with `follow_peer = false` it is not")
+
+
 def main():
     enter()
     parser = argparse.ArgumentParser()
@@ -262,7 +310,7 @@ def main():
         b.sh(peers(FAR, 0x1000))
         start(a)
         watch = Watch(wire)
-        for part in (flushed, deleted, refused, over_limit, tenants):
+        for part in (flushed, deleted, refused, over_limit, tenants, reports, follows):
             part(site)
         seen = watch.end()
         if seen["clear"] or seen["ah"] or not seen["esp"]:

@@ -128,7 +128,7 @@ def both_are_looked_after():
 def refusals():
     """Another key, equal numbers, other addresses: refused, and named in the log of both."""
     for what, (old, new), words in (
-            ("key", ("pair.key", "other.key"), ("key",)),
+            ("key", ('key_file = "pair.key"', 'key_file = "other.key"'), ("key",)),
             ("number", ("number = 1", "number = 0"), ("number",)),
             ("addresses", ("lan 10.1.0.1/16", "lan 10.1.0.2/16"), ("addresses",))):
         settle()
@@ -158,6 +158,35 @@ def refusals():
         start("1")
     settle()
     print("pair: a peer with another key, another gateway's state or other shared addresses is refused and named")
+
+
+def where_they_meet():
+    """Gateway 0 takes its peer's connections at the addresses of `listen`, gateway 1 makes one to each of `peers`."""
+    listens = lambda: sockets("0", "listening", 3)
+    connects = lambda: sockets("1", "established", 4)
+    both = {"10.9.0.1:7411", "10.9.1.1:7411"}
+    settle()
+    wait_until(lambda: listens() == both and connects() == both, "connections at all addresses")
+    for letter, key, seen in (("0", "listen", listens), ("1", "peers", connects)):
+        text = lab.file_of(letter)
+        kill(letter, signal.SIGTERM)
+        lab.edit(letter, f'{key} = ["10.9.0.1:7411", "10.9.1.1:7411"]', f'{key} = ["10.9.1.1:7411"]')
+        start(letter)
+        settle()
+        wait_until(lambda: seen() == {"10.9.1.1:7411"}, f"one address of `{key}` alone")
+        kill(letter, signal.SIGTERM)
+        with open(f"{LAB}/{letter}.toml", "w", encoding="utf-8") as file:
+            file.write(text)
+        start(letter)
+        settle()
+    print("pair: connections are taken at the addresses of `listen` and made to those of `peers`")
+
+
+def sockets(letter, state, column):
+    """The addresses of a gateway's TCP sockets at the pair's port, of this side or of the other."""
+    said = subprocess.run(lab.inside(f"gw-{letter}", "ss", "-Htn", "state", state), stdout=subprocess.PIPE, text=True, check=True).stdout
+    # Without a column for the state: queues, this side, the other.
+    return {words[column - 1] for words in map(str.split, said.splitlines()) if len(words) > 3 and words[column - 1].endswith(":7411")}
 
 
 def lacking():
