@@ -164,7 +164,8 @@ fn read(
     };
     let service = top.word("service", &["constant", "exponential"]).unwrap_or("constant");
     let packet_bytes = top.whole("packet_bytes", Unit::Bytes, 0, PACKET_MAX).unwrap_or(0);
-    if top.has("packet_bytes") && matches!(arrivals, Some(Arrivals::Trace(_))) {
+    let is_trace = matches!(arrivals, Some(Arrivals::Trace(_)));
+    if top.has("packet_bytes") && is_trace {
         top.conflict(
             "packet_bytes",
             "`packet_bytes` means nothing beside a trace, whose packets have sizes of their own",
@@ -173,9 +174,11 @@ fn read(
     }
     resolved.insert("overflow".to_owned(), word.into());
     resolved.insert("service".to_owned(), service.into());
-    resolved.insert("packet_bytes".to_owned(), packet_bytes.into());
+    if !is_trace {
+        resolved.insert("packet_bytes".to_owned(), packet_bytes.into());
+    }
     let servers = servers::read(&top, &mut notes, &mut resolved);
-    let has_sizes = packet_bytes > 0 || matches!(arrivals, Some(Arrivals::Trace(_)));
+    let has_sizes = packet_bytes > 0 || is_trace;
     let stages = stages::read(&top, &servers, service, has_sizes, overflow, &mut resolved);
     if !findings.borrow().is_empty() {
         return None;

@@ -13,9 +13,8 @@ fn read(csv: &str, arrivals: &str, more: &[&str]) -> Scenario {
     std::fs::write(folder.path().join("trace.csv"), csv).unwrap();
     let text = format!(
         "model = \"pipeline\"\n[arrivals]\npath = \"trace.csv\"\n{arrivals}\n[[stage]]\nname = \"line\"\n\
-         rate = \"1 Gbit/s\"\noverhead_bytes = 25\nbuffer = 2\npacket_bytes = 0\n"
+         rate = \"1 Gbit/s\"\noverhead_bytes = 25\nbuffer = 2\n"
     );
-    let text = text.replace("packet_bytes = 0\n", "").replace("model", "packet_bytes = 1\nmodel");
     let sets: Vec<String> = more.iter().map(|set| set.to_string()).collect();
     Scenario::parse(&text, "trace.toml", &sets, folder.path()).unwrap_or_else(|errors| {
         panic!("{:?}", errors.findings().iter().map(|one| one.to_string()).collect::<Vec<_>>())
