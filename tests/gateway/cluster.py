@@ -560,6 +560,14 @@ def troubles(world):
           "space again")
 
 
+def back(world, last):
+    """Starts a gateway again, and waits until all serve."""
+    lab.start(last, wait=False)
+    # Until it is there the others serve all shares.
+    wait_until(lambda: lab.pid_of(last), f"gateway {last}")
+    world.settle()
+
+
 def refusals(world):
     """Two with one name, other settings, another authority, another etcd: refused, and named in the log."""
     world.settle()
@@ -580,8 +588,7 @@ def refusals(world):
         assert process.returncode == 2 and words in lab.log(last)[before:], lab.log(last)[before:]
         with open(f"{LAB}/{last}.toml", "w", encoding="utf-8") as file:
             file.write(text)
-        lab.start(last, wait=False)
-        world.settle()
+        back(world, last)
     # Who signs the servers' certificates is not known: nothing is served, and the log says why.
     kill(last, signal.SIGTERM)
     before = len(lab.log(last))
@@ -602,8 +609,7 @@ def refusals(world):
     assert "this is another etcd" in lab.log(last)[before:], lab.log(last)[before:]
     # Until an operator says that it is the right one.
     subprocess.run([lab.FOREBAY, "state", "accept", "--state", f"{LAB}/state-{last}"], check=True, stdout=subprocess.DEVNULL)
-    lab.start(last, wait=False)
-    world.settle()
+    back(world, last)
     print("cluster: a second gateway of one name, other settings, another authority and another etcd are refused and named")
 
 
@@ -613,7 +619,9 @@ def restarted(last, *changes):
     for old, new in changes:
         lab.edit(last, old, new)
     before = len(lab.log(last))
-    return lab.start(last, wait=False), before
+    process = lab.start(last, wait=False)
+    wait_until(lambda: lab.pid_of(last) or process.poll() is not None, f"gateway {last}")
+    return process, before
 
 
 def otherwise(world):
@@ -636,8 +644,7 @@ def otherwise(world):
             kill(last, signal.SIGTERM)
         with open(f"{LAB}/{last}.toml", "w", encoding="utf-8") as file:
             file.write(text)
-        lab.start(last, wait=False)
-        world.settle()
+        back(world, last)
     # How long etcd keeps the claims of one that is silent: the lease that each gateway has.
     restarted(last, (f'lease = "{LEASE}"', 'lease = "7 s"'))
     world.settle()
@@ -654,8 +661,7 @@ def otherwise(world):
         kill(last, signal.SIGTERM)
         with open(f"{LAB}/{last}.toml", "w", encoding="utf-8") as file:
             file.write(text.replace(f'lease = "{LEASE}"', f'lease = "{LEASE}"\nalone = "{word}"'))
-        lab.start(last, wait=False)
-        world.settle()
+        back(world, last)
         assert last in world.with_tunnels(), "the gateway has no address of a tunnel"
         undo = isolate_one(world, last)
         wait_until(lambda: cluster_of(last)["connected"] is False, "the loss of etcd")
@@ -668,8 +674,7 @@ def otherwise(world):
     kill(last, signal.SIGTERM)
     with open(f"{LAB}/{last}.toml", "w", encoding="utf-8") as file:
         file.write(text)
-    lab.start(last, wait=False)
-    world.settle()
+    back(world, last)
     print("cluster: another server, certificate, key: nothing is served; leases, prefixes and what one does alone are as they are set")
 
 

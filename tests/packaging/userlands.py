@@ -445,9 +445,11 @@ def day(suite, version, machines, package, folder):
         rows.append(f"inner IPv{inner}: 20 pings, 2 x 20 MB by TCP: 0 lost; 1,000 datagrams of 1,200 bytes with DF: {quic['lost']} lost{reasons if quic['lost'] else ''}; told path MTU {mtu}, "
                     f"largest datagram that came back {quic['largest']} bytes")
         hops = traceroute(inner)
-        expected = [OWN[inner]["a"], OWN[inner]["b"], HOST[inner]["b"]]
-        assert len(hops) == 3 and hops[2] == expected[2] and None not in hops, (hops, expected)
-        rows.append(f"inner IPv{inner}: traceroute shows {' '.join(hops)}")
+        # Where rp_filter is on, as in Ubuntu, Linux takes nothing from an address of the peer on an interface without an IPv4 address, which
+        # `tunnel new` does not know: the far gateway is then a hop without a name.
+        assert len(hops) == 3 and hops[0] == OWN[inner]["a"] and hops[2] == HOST[inner]["b"], hops
+        assert hops[1] or west.sh("sysctl -n net.ipv4.conf.all.rp_filter").strip() != "0", hops
+        rows.append(f"inner IPv{inner}: traceroute shows {' '.join(hop or '*' for hop in hops)}")
 
     def flap():
         west.sh("ip link set lan down; sleep 1; ip link set lan up")

@@ -72,7 +72,7 @@ fn bases(file: &str) -> Vec<String> {
             vec![
                 format!("{model}[arrivals]\nmean = \"70 us\"\n{stages}"),
                 format!("{model}[arrivals]\npacket_rate = 1000\n{stages}"),
-                format!("{model}[arrivals]\npath = \"trace.csv\"\n{stages}"),
+                format!("model = \"pipeline\"\n[arrivals]\npath = \"trace.csv\"\n{stages}"),
                 "model = \"pipeline\"\n[arrivals]\nmean = \"70 us\"\n[[stage]]\nname = \"a\"\ntime = \"1 us\"\nbuffer = 10\n"
                     .to_owned(),
             ]
