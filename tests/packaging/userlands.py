@@ -323,6 +323,12 @@ def clear(packets):
     return found
 
 
+def shown_clear(packets):
+    """The first and the last of them, as place among all, addresses and protocol."""
+    found = [(at, packet) for at, (kind, _, packet) in enumerate(packets) if clear([(kind, False, packet)])]
+    return [f"{at} of {len(packets)}: {packet[:44].hex()}" for at, packet in found[:3] + found[-3:]]
+
+
 class Reasons:
     """What the gateways have dropped since this was made, by reason; nothing of one that does not answer or has been started since."""
 
@@ -498,11 +504,11 @@ def day(suite, version, machines, package, folder):
     left = west.sh("ls -A /etc/forebay /etc/forebay/keys /var/lib/forebay 2>/dev/null | wc -l; ip -o link show dev forebay0 2>/dev/null | wc -l; "
                    "systemctl list-unit-files 'forebay*' --no-legend | wc -l; command -v forebay | wc -l", check=False).split()
     assert left[1:] == ["0", "0", "0"], f"left after a purge: {left}"
-    west.sh("rm -rf /etc/forebay /var/lib/forebay; nft delete table inet forebay_forebay0; ip route flush type blackhole; ip -6 route flush type blackhole || true", check=False)
     rows.append(f"purge of one while the keys are there: {lost} of {count} packets lost, none by another way")
     packets = wire.end()
-    assert clear(packets) == 0, f"{clear(packets)} packets of the sites are seen between the gateways"
+    assert clear(packets) == 0, f"{suite} IPv{version}: {clear(packets)} packets of the sites are seen between the gateways, at {shown_clear(packets)}"
     rows.append(f"{len(packets)} packets seen between the gateways, none of the sites in the clear")
+    west.sh("rm -rf /etc/forebay /var/lib/forebay; nft delete table inet forebay_forebay0; ip route flush type blackhole; ip -6 route flush type blackhole || true", check=False)
     east.sh("apt-get purge -y forebay; rm -rf /etc/forebay /var/lib/forebay; nft delete table inet forebay_forebay0; ip route flush type blackhole; ip -6 route flush type blackhole || true",
             check=False)
     return rows

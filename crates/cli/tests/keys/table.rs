@@ -14,8 +14,6 @@ pub enum Row {
     Lab { sets: Vec<String>, look: String },
     /// By tests elsewhere, `FILE::FUNCTION` each, or `FILE` where it sets the key.
     Tests(Vec<String>),
-    /// Not yet, and why.
-    Unseen,
 }
 
 impl Row {
@@ -28,7 +26,6 @@ impl Row {
                 "gateway" => "`check`",
                 _ => "a scenario's figures",
             },
-            Row::Unseen => "nothing yet",
             Row::Lab { .. } => "a running gateway with it and without it",
             Row::Tests(tests) if tests[0].contains("tests/vm/") => "a test with virtual machines",
             Row::Tests(tests) if tests[0].contains(".py") => "a test in the laboratory",
@@ -73,7 +70,6 @@ impl Table {
 fn row_of(words: &[String]) -> Option<Row> {
     match words {
         [word, tests @ ..] if word == "test" && !tests.is_empty() => Some(Row::Tests(tests.to_vec())),
-        [word, reason] if word == "unseen" && !reason.is_empty() => Some(Row::Unseen),
         // The base is for the laboratory to know.
         [word, _, sets @ .., look] if word == "lab" && !sets.is_empty() => {
             Some(Row::Lab { sets: sets.to_vec(), look: look.clone() })
