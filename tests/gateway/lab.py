@@ -130,8 +130,8 @@ def send(namespace, address, first, count, rate=5_000, sizes=(100,), port=9000):
 class Wire(Talker):
     """What passes an interface of a gateway: a list of (Ethernet type, whether it left, packet)."""
 
-    def __init__(self, namespace="gw-a", interface="wan"):
-        self.path = f"{LAB}/wire-{namespace}-{interface}"
+    def __init__(self, namespace="gw-a", interface="wan", name=""):
+        self.path = f"{LAB}/wire-{namespace}-{interface}{name}"
         super().__init__(namespace, SEE, interface, self.path)
 
     def end(self):

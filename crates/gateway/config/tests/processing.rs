@@ -88,9 +88,7 @@ fn device(config: &Config) -> Arc<dyn Device> {
 fn a_packet_to_record_without_a_file_is_refused() {
     let text = "[[outside]]\nkind = \"udp\"\n[keys]\nsource = \"xfrm\"\n[[processor]]\nkind = \"core\"\n[[processor]]\n\
                 kind = \"rtl\"\nrecord_packet = 7\n[[bus]]\nname = \"pci0\"\n";
-    let Err(errors) = forebay_config::parse(text, "gateway.toml", std::path::Path::new("")) else {
-        panic!("it is taken")
-    };
+    let Err(errors) = parse(text, "gateway.toml", Path::new("")) else { panic!("it is taken") };
     let findings = errors.findings();
     assert_eq!((findings.len(), findings[0].line()), (1, Some(9)), "{findings:#?}");
     assert!(findings[0].to_string().contains("`record_packet` means nothing without `record`"));
