@@ -713,6 +713,33 @@ impl Scheduler {
     pub fn wait(&self, processor: usize, now: Time) -> Duration {
         self.processor_states[processor].wait(now)
     }
+
+    /// The finishing times f_i that a choice for a job compares (\[H\] eqs 4 and 5), from now on, by processor; none of one
+    /// that cannot do the job. `placed` is where the job has been placed just now and what was predicted for it there.
+    pub fn finishing_times<'a>(
+        &'a self,
+        now: Time,
+        job: &'a JobHead,
+        placed: Option<(usize, Prediction)>,
+    ) -> impl Iterator<Item = Option<Duration>> + 'a {
+        let row = usize::from(job.suite) * self.processor_states.len();
+        let both = self.processor_states.iter().zip(&self.costs[row..]);
+        both.enumerate().map(move |(index, (state, cost))| {
+            let finish = match placed {
+                Some((processor, predicted)) if processor == index => {
+                    state.biased(predicted.wait + predicted.service)
+                }
+                _ => state.finish(now, cost, &job.work),
+            };
+            (state.open_for & 1 << job.suite != 0).then_some(finish)
+        })
+    }
+
+    /// The job of a class that waits for a place in its processor's queue, with that processor and the time of the choice.
+    pub fn held_up(&self, class: u8) -> Option<(&Job, usize, Time)> {
+        let class_queue = &self.classes[self.class_of(class)];
+        class_queue.choice.map(|(processor, chosen)| (&class_queue.hand, processor, chosen))
+    }
 }
 
 #[cfg(test)]
@@ -754,6 +781,54 @@ mod tests {
             while let Decision::Dispatch { .. } = scheduler.next(now) {}
         }
         assert_eq!(capacity(&scheduler), before);
+    }
+
+    #[test]
+    fn a_job_goes_where_its_finishing_time_is_least() {
+        let cost = |init, block| Cost { init: Duration(init), block: Duration(block), ..Cost::default() };
+        let with = |queue, one| ProcessorConfig { queue, ..one };
+        let config = Config::new(vec![
+            ProcessorConfig { alpha: 2.5, ..with(4, ProcessorConfig::cpu(cost(300, 90))) },
+            with(4, ProcessorConfig::accelerator(cost(1_000, 10))),
+            with(2, ProcessorConfig::accelerator(cost(2_000, 5))),
+        ]);
+        let mut scheduler = Scheduler::new(Config { input: 64, ..config }).unwrap();
+        let least = |times: Vec<Option<Duration>>| {
+            (0..times.len()).min_by_key(|&at| (times[at], at == 0)).filter(|&at| times[at].is_some())
+        };
+        let (mut placed, mut held) = ([0; 3], 0);
+        for id in 0..200u64 {
+            let now = Time(id * 400);
+            let bytes = (id * 389 % 1_500) as u32;
+            scheduler.push(now, Item { id, sa: 0, class: 0, suite: 0, bytes }).unwrap();
+            loop {
+                match scheduler.next(now) {
+                    Decision::Dispatch { processor, job, chosen, prediction } => {
+                        let head = job.head;
+                        if chosen == now {
+                            let times = scheduler.finishing_times(now, &head, Some((processor, prediction)));
+                            assert_eq!(least(times.collect()), Some(processor), "job {id}");
+                        }
+                        placed[processor] += 1;
+                    }
+                    Decision::Blocked { processor } => {
+                        let (job, chosen_for, chosen) = scheduler.held_up(0).unwrap();
+                        assert_eq!(chosen_for, processor);
+                        if chosen == now {
+                            let times = scheduler.finishing_times(now, &job.head, None);
+                            assert_eq!(least(times.collect()), Some(processor), "job {id}");
+                            held += 1;
+                        }
+                        for processor in 0..3 {
+                            scheduler.complete(processor, scheduler.unfinished(processor), now);
+                        }
+                    }
+                    _ => break,
+                }
+            }
+        }
+        assert!(placed.iter().all(|&jobs| jobs > 10) && held > 5, "{placed:?}, {held} held up");
+        assert_eq!(scheduler.held_up(0), None);
     }
 
     #[test]

@@ -63,8 +63,9 @@ impl<P: Probe> Desk<P> {
                 input.push(&mut self.scheduler, &mut self.ledger);
             }
             match self.scheduler.next(now) {
-                Decision::Dispatch { processor, job, chosen, .. } => {
+                Decision::Dispatch { processor, job, chosen, prediction } => {
                     let (items, parts) = (job.items(), job.parts());
+                    let (head, named) = (job.head, items.first().copied());
                     let mut first = 0;
                     for (at, &work) in parts.iter().enumerate() {
                         let ids = &items[first..first + work.packets as usize];
@@ -72,6 +73,8 @@ impl<P: Probe> Desk<P> {
                         let tag = self.ledger.place(ids, chosen);
                         self.batches.place(processor, work, tag, at + 1 == parts.len());
                     }
+                    let (to, ledger) = ((processor, chosen, prediction), &self.ledger);
+                    self.probe.placed(&self.scheduler, now, (named, head), |id| ledger.number(id), to);
                     self.probe.waiting(processor, now, self.scheduler.waiting(processor));
                 }
                 Decision::Nowhere { .. } => {

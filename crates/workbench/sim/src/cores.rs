@@ -118,6 +118,10 @@ pub struct Taken {
     pub at: Time,
     /// When the core computes, from and until.
     pub computes: (Time, Time),
+    /// The core that completed it, which may be another one with [`Serial::ordered`].
+    pub completed_by: usize,
+    /// When that core completes it, from and until.
+    pub completes: (Time, Time),
 }
 
 /// What came of a run of [`Cores`].
@@ -295,10 +299,7 @@ impl<'a> Run<'a> {
                 self.close(burst, now);
                 let behind = self.ring.iter().position(|&other| self.is_free(other));
                 match behind.map(|at| self.ring.remove(at)) {
-                    Some(other) => {
-                        self.doing[core] = Doing::Completing(other, now + self.completion(other));
-                        self.end_of_phase(core, now);
-                    }
+                    Some(other) => self.begin_completion(core, other, now),
                     None => self.rest(core),
                 }
             }
@@ -316,14 +317,21 @@ impl<'a> Run<'a> {
             let Some(core) = self.standing.pop_front() else { return };
             let Doing::Standing(burst) = self.doing[core] else { continue };
             if self.is_free(burst) {
-                self.doing[core] = Doing::Completing(burst, now + self.completion(burst));
-                self.end_of_phase(core, now);
+                self.begin_completion(core, burst, now);
             } else {
                 let at = self.ring.partition_point(|&other| other < burst);
                 self.ring.insert(at, burst);
                 self.rest(core);
             }
         }
+    }
+
+    fn begin_completion(&mut self, core: usize, burst: usize, now: Time) {
+        let until = now + self.completion(burst);
+        let taken = &mut self.outcome.bursts[burst];
+        (taken.completed_by, taken.completes) = (core, (now, until));
+        self.doing[core] = Doing::Completing(burst, until);
+        self.end_of_phase(core, now);
     }
 
     fn grant_taking(&mut self, now: Time) {
@@ -351,6 +359,8 @@ impl<'a> Run<'a> {
                 core,
                 at: now,
                 computes: (now, now),
+                completed_by: core,
+                completes: (now, now),
             });
             for packet in &self.packets[range.0..range.1] {
                 let open = self.open.entry(packet.sa).or_default();

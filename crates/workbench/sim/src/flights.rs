@@ -53,6 +53,11 @@ impl Flights {
         Flights { places: Vec::new(), free: NONE }
     }
 
+    /// How many packets came before the one of an id.
+    pub(crate) fn number(&self, id: u64) -> u64 {
+        self.places[id as usize].number()
+    }
+
     /// Takes a packet in; returns its id.
     #[inline]
     pub(crate) fn put(&mut self, arrival: &Arrival, number: u64, class: u8, in_sa: u32) -> u64 {

@@ -129,6 +129,11 @@ impl Ledger {
         id
     }
 
+    /// The number of a packet in flight in the order of arrival, by its id.
+    pub(crate) fn number(&self, id: u64) -> u64 {
+        self.flights.number(id)
+    }
+
     /// The class that those of higher numbers count as too.
     #[inline]
     fn last_class(&self) -> u8 {

@@ -52,7 +52,7 @@ pub use scenario::{
     Scenario, Settings,
 };
 pub use search::{Bound, Highest, Tried, highest_rate};
-pub use timeline::{Doing, Span, Timeline};
+pub use timeline::{Choice, Doing, Span, Timeline};
 pub use traffic::{
     Arrival, Arrivals, Bin, Chain, DrawnClass, Gaps, Rate, Sizes, Source, Stream, Trace, TraceError, Traffic,
     read_trace,

@@ -185,9 +185,13 @@ fn drive<P: Probe>(
             }
         }
         let wake = match observed.scheduler.next(now) {
-            Decision::Dispatch { processor, job, chosen, .. } => {
-                let head = &job.head;
+            Decision::Dispatch { processor, job, chosen, prediction } => {
+                let head = job.head;
+                let first = job.items().first().copied();
                 let tag = observed.ledger.place(job.items(), chosen);
+                let Observed { scheduler, probe, ledger, .. } = &mut observed;
+                let to = (processor, chosen, prediction);
+                probe.placed(scheduler, now, (first, head), |id| ledger.number(id), to);
                 let cost = &costs[processor];
                 let work = Work { bytes: head.work.bytes, time: cost.submit + cost.of(&head.work), tag };
                 if submits {
@@ -207,15 +211,22 @@ fn drive<P: Probe>(
             Decision::Nowhere { .. } => {
                 return Err(RunError::Scheduler("a packet's suite has no processor".to_owned()));
             }
-            Decision::Blocked { .. } if in_time => input.next_at().min(event).min(observed.scheduler.due()),
-            // Nothing matters to the scheduler until that queue has room.
-            Decision::Blocked { processor } => match host.advance_to_taking(processor, &mut observed) {
-                Some(at) if at < Time::MAX => {
-                    now = at;
-                    continue;
+            Decision::Blocked { processor } => {
+                let Observed { scheduler, probe, ledger, .. } = &mut observed;
+                probe.held_up(scheduler, now, |id| ledger.number(id));
+                if in_time {
+                    input.next_at().min(event).min(observed.scheduler.due())
+                } else {
+                    // Nothing matters to the scheduler until that queue has room.
+                    match host.advance_to_taking(processor, &mut observed) {
+                        Some(at) if at < Time::MAX => {
+                            now = at;
+                            continue;
+                        }
+                        _ => return Err(RunError::TooLong),
+                    }
                 }
-                _ => return Err(RunError::TooLong),
-            },
+            }
             // What processors do until then changes nothing for a scheduler that waits for packets.
             Decision::Wait { until } => until.min(input.next_at()),
             Decision::Idle => input.next_at(),

@@ -3,20 +3,34 @@
 use std::io::{self, Write};
 
 use forebay_station::Way;
-use forebay_time::Time;
+use forebay_time::{Duration, Time};
 
 use crate::probe::Probe;
 use crate::scenario::Scenario;
 
 /// What happened first in a run: a track for each processor with what it computes and its queue's length,
-/// and a track for each bus with its transfers.
+/// and a track for each bus with its transfers; and why jobs went where they went.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     processors: Vec<String>,
     buses: Vec<String>,
     entries: Vec<Entry>,
+    choices: Vec<Choice>,
     limit: usize,
     left_out: u64,
+}
+
+/// The choice of a processor for a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The number of the job's first packet in the order of arrival, from 0.
+    pub packet: u64,
+    /// When it was made.
+    pub at: Time,
+    /// The processor.
+    pub processor: usize,
+    /// By processor the finishing time f_i from then on that was compared (\[H\] eqs 4 and 5); none of one that cannot do the job.
+    pub finish: Vec<Option<Duration>>,
 }
 
 /// Something on a time line that took time.
@@ -43,6 +57,23 @@ pub enum Doing {
     Fetch,
     /// A job goes back over it.
     WriteBack,
+    /// A core takes a burst and prepares it, as one core does at a time.
+    Take,
+    /// A core completes a burst, as one core does at a time.
+    Complete,
+}
+
+impl Doing {
+    /// Its name on time lines.
+    pub fn word(self) -> &'static str {
+        match self {
+            Doing::Compute => "compute",
+            Doing::Fetch => "fetch",
+            Doing::WriteBack => "write back",
+            Doing::Take => "take",
+            Doing::Complete => "complete",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +81,7 @@ enum Entry {
     Computes { processor: u16, now: Time, until: Time },
     Carries { bus: u16, processor: u16, way: Way, now: Time, until: Time },
     Waiting { processor: u16, now: Time, jobs: u32 },
+    Passes { core: u16, what: Doing, now: Time, until: Time },
 }
 
 impl Timeline {
@@ -58,6 +90,7 @@ impl Timeline {
             processors: scenario.processors.iter().map(|one| one.name.clone()).collect(),
             buses: scenario.buses.iter().map(|bus| bus.name.clone()).collect(),
             entries: Vec::new(),
+            choices: Vec::new(),
             limit,
             left_out: 0,
         }
@@ -66,6 +99,11 @@ impl Timeline {
     /// Entries beyond the limit, which are not on it.
     pub fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    /// The first choices of processors; as many as there may be entries.
+    pub fn choices(&self) -> &[Choice] {
+        &self.choices
     }
 
     #[inline]
@@ -85,8 +123,11 @@ impl Timeline {
                 Some(Span { what: Doing::Compute, processor, bus: None, from: now, until })
             }
             Entry::Carries { bus, processor, way, now, until } => {
-                let what = if way == Way::Fetch { Doing::Fetch } else { Doing::WriteBack };
+                let what = carried(way);
                 Some(Span { what, processor: processor.into(), bus: Some(bus.into()), from: now, until })
+            }
+            Entry::Passes { core, what, now, until } => {
+                Some(Span { what, processor: core.into(), bus: None, from: now, until })
             }
             Entry::Waiting { .. } => None,
         })
@@ -107,11 +148,14 @@ impl Timeline {
         for entry in &self.entries {
             match *entry {
                 Entry::Computes { processor, now, until } => {
-                    slice(&mut out, processor.into(), "compute", now, until)?;
+                    slice(&mut out, processor.into(), Doing::Compute.word(), now, until)?;
+                }
+                Entry::Passes { core, what, now, until } => {
+                    slice(&mut out, core.into(), what.word(), now, until)?;
                 }
                 Entry::Carries { bus, processor, way, now, until } => {
-                    let way = if way == Way::Fetch { "fetch" } else { "write back" };
-                    let label = format!("{way} {}", self.processors[usize::from(processor)]);
+                    let label =
+                        format!("{} {}", carried(way).word(), self.processors[usize::from(processor)]);
                     slice(&mut out, self.processors.len() + usize::from(bus), &label, now, until)?;
                 }
                 Entry::Waiting { processor, now, jobs } => {
@@ -130,6 +174,10 @@ impl Timeline {
             "{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{{\"name\":\"host\"}}}}]}}"
         )
     }
+}
+
+fn carried(way: Way) -> Doing {
+    if way == Way::Fetch { Doing::Fetch } else { Doing::WriteBack }
 }
 
 fn slice(out: &mut impl Write, track: usize, label: &str, now: Time, until: Time) -> io::Result<()> {
@@ -162,5 +210,17 @@ impl Probe for Timeline {
 
     fn waiting(&mut self, processor: usize, now: Time, jobs: usize) {
         self.add(Entry::Waiting { processor: processor as u16, now, jobs: jobs as u32 });
+    }
+
+    fn passes(&mut self, core: usize, what: Doing, now: Time, until: Time) {
+        self.add(Entry::Passes { core: core as u16, what, now, until });
+    }
+
+    fn wants_choices(&self) -> bool {
+        self.choices.len() < self.limit
+    }
+
+    fn chosen(&mut self, choice: Choice) {
+        self.choices.push(choice);
     }
 }

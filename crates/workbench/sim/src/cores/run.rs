@@ -9,6 +9,7 @@ use crate::ledger::Ledger;
 use crate::outcome::RunError;
 use crate::probe::Probe;
 use crate::scenario::Scenario;
+use crate::timeline::Doing;
 use forebay_time::Time;
 
 /// Bytes of a block.
@@ -58,7 +59,10 @@ pub(crate) fn drive<P: Probe>(
     for burst in bursts {
         let (from, until) = burst.computes;
         ledger.computes(burst.core, from, until.max(from));
+        probe.passes(burst.core, Doing::Take, burst.at, from);
         probe.computes(burst.core, from, until);
+        let (begins, ends) = burst.completes;
+        probe.passes(burst.completed_by, Doing::Complete, begins, ends);
         let tag = ledger.place(&ids[burst.first..burst.end], burst.at);
         ledger.complete(burst.core, outcome.completed[burst.first], tag);
     }

@@ -206,6 +206,8 @@ fn lanes(scenario: &Scenario, timeline: &Timeline) -> Option<Lanes> {
                 Doing::Compute => format!("{owner} computes"),
                 Doing::Fetch => format!("fetched by {owner}"),
                 Doing::WriteBack => format!("written back by {owner}"),
+                Doing::Take => format!("{owner} takes a burst"),
+                Doing::Complete => format!("{owner} completes a burst"),
             },
             from: packets::seconds(span.from.0),
             until: packets::seconds(span.until.0),
