@@ -9,7 +9,7 @@
 #   scripts/setup.sh lab            what the laboratory of namespaces uses
 #   scripts/setup.sh routing        FRR and keepalived, for cluster.py --bgp and pair.py --vrrp
 #   scripts/setup.sh bench          what the gateways' benchmark measures with
-#   scripts/setup.sh browser        Chromium, which looks at reports
+#   scripts/setup.sh browser        Chromium and Firefox, which look at reports, the playground and the live page
 #   scripts/setup.sh hdtv           GStreamer, and perf to see where time goes
 #   scripts/setup.sh python         virtual environments, for the Python package
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
@@ -33,7 +33,7 @@ declare -A PACKAGES=(
     [routing]="frr keepalived"
     [hdtv]="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gir1.2-gst-plugins-base-1.0 python3-gi python3-gst-1.0 linux-perf iproute2 procps"
     [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"
-    [browser]="chromium"
+    [browser]="chromium firefox-esr"
     [deb]="dpkg-dev"
     [userlands]="mmdebstrap gpgv debian-archive-keyring iproute2 iputils-ping nftables util-linux"
     [docs]="mdbook"

@@ -1,44 +1,35 @@
 """A headless Chromium over its debugging pipe: pages are opened, asked, pointed at and pictured.
 
-Only Python's own library: messages of the DevTools protocol are JSON with a zero byte behind, on file
-descriptors 3 (to the browser) and 4 (from it), so no port is opened. The browser has a profile of its own in
-a temporary folder, and both are gone when the `with` block ends.
+Messages of the DevTools protocol are JSON with a zero byte behind, on file descriptors 3 (to the browser) and 4 (from
+it), so no port is opened. The browser has a profile of its own in a temporary folder, and both are gone when the `with`
+block ends.
 """
 
-import base64
 import fcntl
 import json
 import os
 import select
-import shutil
-import signal
 import subprocess
 import tempfile
 import time
 
+from browser import Problem, Tab, end
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
-
-def find():
-    """The browser's program, or None."""
-    return next((path for path in map(shutil.which, NAMES) if path), None)
-
-
-class Problem(Exception):
-    """The browser did not do what it was told, or not in time."""
+CODES = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
 def high_pipe():
     """A pipe whose numbers are none of those that the browser uses."""
     low = os.pipe()
     high = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in low)
-    for end in low:
-        os.close(end)
+    for one in low:
+        os.close(one)
     return high
 
 
-class Chromium:
-    def __init__(self, program, seconds=30):
+class Browser:
+    def __init__(self, program, seconds):
         self.program, self.seconds = program, seconds
         self.number, self.buffer, self.events = 0, b"", []
 
@@ -65,21 +56,7 @@ class Chromium:
     def __exit__(self, *_):
         os.close(self.send)
         os.close(self.receive)
-        try:
-            os.killpg(self.process.pid, signal.SIGTERM)
-            self.process.wait(10)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            pass
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait(10)
-        for _ in range(20):
-            shutil.rmtree(self.profile, ignore_errors=True)
-            if not os.path.exists(self.profile):
-                break
-            time.sleep(0.1)
+        end(self.process, self.profile)
 
     def call(self, method, session=None, **params):
         """Tells the browser to do something and returns its answer; what happens meanwhile is put aside."""
@@ -116,25 +93,24 @@ class Chromium:
         message, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(message)
 
+    def downloads(self, folder):
+        """Puts what pages save there from now on."""
+        self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
     def page(self, width=1400, height=900, dark=False):
         return Page(self, width, height, dark)
 
 
-class Page:
-    """A tab. `trouble` and `requests` tell what a page complained of and asked the network for."""
-
+class Page(Tab):
     def __init__(self, browser, width, height, dark):
-        self.browser = browser
+        super().__init__(browser)
         self.target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         self.looks(width, height, dark)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         self.browser.call("Target.closeTarget", targetId=self.target)
 
     def call(self, method, **params):
@@ -146,13 +122,10 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def open(self, path, scripts=True):
-        """Opens a file and waits until it is loaded and drawn, with or without its scripts."""
-        self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.go("file://" + os.path.abspath(path))
-        self.until("document.readyState === 'complete' && location.href !== 'about:blank'", "loaded")
-        if scripts:  # without, no frame is announced
-            self.settle()
+    def open_without_scripts(self, path):
+        """Opens a file as for a user who lets no scripts run; of such a page no frame is announced."""
+        self.call("Emulation.setScriptExecutionDisabled", value=True)
+        self.load(path)
 
     def go(self, url):
         """Begins to open an address."""
@@ -161,10 +134,6 @@ class Page:
         if answer.get("errorText"):
             raise Problem(f"{url}: {answer['errorText']}")
 
-    def settle(self):
-        """Waits for two frames: what was asked for is on the screen then."""
-        self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
     def ask(self, expression):
         """The value of an expression in the page."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
@@ -172,42 +141,26 @@ class Page:
             raise Problem(f"{expression}: {answer['exceptionDetails'].get('exception', {}).get('description')}")
         return answer["result"].get("value")
 
-    def until(self, expression, what):
-        end = time.monotonic() + self.browser.seconds
-        while not self.ask(expression):
-            if time.monotonic() > end:
-                raise Problem(f"{self.url}: not {what} in {self.browser.seconds} s")
-            time.sleep(0.02)
+    def point(self, actions):
+        """Moves the pointer, and presses and releases its button."""
+        at, button = (0, 0), {}
+        for what, *where in actions:
+            at = where or at
+            button = {"move": button, "down": {"button": "left", "clickCount": 1}, "up": button}[what]
+            kind = {"move": "mouseMoved", "down": "mousePressed", "up": "mouseReleased"}[what]
+            held = {"buttons": 1, **button} if what == "move" and button else button
+            self.call("Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], **held)
+            button = {} if what == "up" else button
 
-    def mouse(self, kind, x, y, **more):
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
-
-    def press(self, x, y):
-        for kind in ("mousePressed", "mouseReleased"):
-            self.mouse(kind, x, y, button="left", clickCount=1)
-        self.settle()
-
-    def drag(self, start, end):
-        self.mouse("mouseMoved", *start)
-        self.mouse("mousePressed", *start, button="left", clickCount=1)
-        for part in (0.3, 0.7, 1.0):
-            at = [a + (b - a) * part for a, b in zip(start, end)]
-            self.mouse("mouseMoved", *at, button="left", buttons=1)
-        self.mouse("mouseReleased", *end, button="left", clickCount=1)
-        self.settle()
-
-    def key(self, name, text=""):
-        codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowRight": 39}
+    def key(self, name):
+        text = {"Enter": "\r"}.get(name, name if len(name) == 1 else "")
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=name, text=text if kind == "keyDown" else "",
-                      windowsVirtualKeyCode=codes.get(name, 0))  # fmt: skip
+                      windowsVirtualKeyCode=CODES.get(name, 0))  # fmt: skip
         self.settle()
 
-    def picture(self, path, whole=True):
-        """A PNG of the page."""
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
-        with open(path, "wb") as out:
-            out.write(base64.b64decode(data))
+    def screenshot(self, whole):
+        return self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
 
     def trouble(self):
         """Errors and warnings that the page has caused so far."""
@@ -223,10 +176,8 @@ class Page:
                     found.append(params["entry"]["text"])
         return found
 
-    def requests(self):
-        """What the page asked for besides itself and what it holds."""
-        asked = [event["params"]["request"]["url"] for event in self.of_this() if event["method"] == "Network.requestWillBeSent"]
-        return [url for url in asked if url.split("#")[0] != self.url and not url.startswith(("data:", "blob:"))]
+    def asked(self):
+        return [event["params"]["request"]["url"] for event in self.of_this() if event["method"] == "Network.requestWillBeSent"]
 
     def of_this(self):
         self.ask("0")  # the answer comes after all earlier events

@@ -11,7 +11,7 @@ import argparse
 import pathlib
 import sys
 
-from chromium import Chromium, Problem, find
+from browser import Problem, find, launch
 
 LOOKS = [(390, 844, False), (390, 844, True), (1280, 900, False), (1280, 900, True)]
 # Those that say which parts are wider than the window.
@@ -25,8 +25,7 @@ def main():
     parser.add_argument("site", type=pathlib.Path)
     parser.add_argument("--pictures", type=pathlib.Path)
     arguments = parser.parse_args()
-    program = find()
-    if not program:
+    if not find("chromium"):
         print("site: SKIPPED, there is no Chromium")
         return
     if arguments.pictures:
@@ -34,7 +33,7 @@ def main():
     # The playground is no page of mdBook's; tests/browser/playground.py has its looks.
     pages = [path for path in sorted(arguments.site.rglob("*.html")) if path.name not in ("404.html", "toc.html") and path.parent.name != "playground"]
     wrong = []
-    with Chromium(program) as browser:
+    with launch("chromium") as browser:
         for width, height, dark in LOOKS:
             with browser.page(width, height, dark) as page:
                 for path in pages:
