@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "crates/workbench/playground/page"
 REPORT = ROOT / "crates/base/page/src"
 MODELS = ["host", "pipeline", "inline-card"]
-PARTS = ["base", "runner", "text", "keys", "design", "sweep", "film", "playground"]
+PARTS = ["base", "runner", "text", "keys", "design", "sweep", "papers", "film", "playground"]
 
 
 def main():
@@ -33,6 +33,7 @@ def main():
         "scenarios": scenarios(),
         "keys": {model: keys(model) for model in MODELS},
         "policies": policies(),
+        "figures": json.loads((PAGE.parent / "figures.json").read_text()),
         "glue": (built / "forebay_playground.js").read_text(),
         "worker": (PAGE / "worker.js").read_text(),
         "wasm": base64.b64encode(gzip.compress(module, 9, mtime=0)).decode(),
@@ -84,9 +85,16 @@ def keys(model):
 
     def of(properties):
         found = [(key, one) for key, one in properties.items() if "description" in one]
-        return [{"key": key, "help": one["description"], "example": json.dumps(one["examples"][0])} for key, one in found]
+        return [{"key": key, "help": one["description"], "example": json.dumps(one["examples"][0]), "unit": unit(one)} for key, one in found]
 
     return {name: of(section["properties"]) for name, section in sections.items()}
+
+
+def unit(one):
+    """The unit of a value without one: the first that its pattern names."""
+    patterns = [form.get("pattern", "") for form in one.get("anyOf", [])]
+    named = [re.search(r"\(([A-Za-z/]+)\|[^()]*\)\?", pattern) for pattern in patterns]
+    return next((found[1] for found in named if found), "")
 
 
 def policies():

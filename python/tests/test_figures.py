@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,11 @@ def test_every_figure_and_table_of_the_papers_has_its_counterpart() -> None:
         )
     unlisted = {label for found in made.values() for label in found} - set(listed)
     assert not unlisted, f"docs/figures.md does not list {sorted(unlisted)}"
+
+
+def test_the_playground_has_the_figures_that_the_studies_draw() -> None:
+    script = ROOT / "scripts/paper_figures.py"
+    if not script.is_file():
+        pytest.skip("no repository around the tests")
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr

@@ -341,6 +341,7 @@ def circuits(s: Study, bulk: StudyScenario) -> None:
             ),
         ],
         paper=[s.paper("printed, measured", names, [1e3 * seen[1] for *_, seen in CIRCUITS], "figure 15.4")],
+        counterpart="[G] figure 15.4",
         note="Marks are the printed rates, which count headers; the payload is 8942 of 9000 bytes.",
     )
     alone = {name: mbps(runs[1]["core.limit_bps"]) for name, runs in cells.items()}

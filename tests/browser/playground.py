@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Whether the playground says what the command says.
 
-    tests/browser/playground.py FOREBAY [--engine chromium|node] [--drawn N] [--full] [--pictures DIR] [--speed]
+    tests/browser/playground.py FOREBAY [--engine chromium|firefox|node] [--drawn N] [--full] [--pictures DIR] [--speed]
 
-The studies' scenarios and drawn ones are run by `forebay simulate --json` and by the module in the page (or in Node.js):
-the documents must be equal to the byte. Files that the command's tests refuse, and lines of the studies' scenarios made
-wrong, must be refused with the same messages, lines, columns and hints. In Chromium the page is used as well: run, stop,
-compare, the controls, the link, the downloads; and a run in which a figure was changed shows that this test would see it.
+The studies' scenarios and drawn ones are run by `forebay simulate --json` and by the module in the page of each browser
+that is installed (or in Node.js): the documents must be equal to the byte. Files that the command's tests refuse, and lines
+of the studies' scenarios made wrong, must be refused with the same messages, lines, columns and hints. In browsers the page is
+used as well: run, stop, compare, the controls, sweeps, the papers' figures, the film, the link, the downloads; and a run in
+which a figure was changed shows that this test would see it.
+
+`--speed` prints tables of packets per second, memory and times from a cold start, and checks nothing.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -17,10 +21,12 @@ import random
 import re
 import shutil
 import subprocess
+import statistics
 import sys
 import tempfile
+import time
 
-from chromium import Chromium, Problem, find
+from browser import ENGINES, FAINT, LABELS, Problem, find, launch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "target/playground/index.html"
@@ -28,7 +34,7 @@ MODULE = ROOT / "target/playground/module"
 PACKETS = 5000
 
 
-class InChromium:
+class InBrowser:
     def __init__(self, page):
         self.page = page
 
@@ -261,6 +267,8 @@ UNNAMED = """[...document.querySelectorAll('input, select, textarea, button')].f
     || one.getAttribute('aria-label') || one.textContent.trim())).map((one) => one.outerHTML.slice(0, 80))"""
 SMALL = 'model = "host"\nseed = 1\n[traffic]\nsource = "imix"\npackets = 20_000\nrate = "400 Mbit/s"\n[[processor]]\nname = "cpu"\nkind = "cpu"\ninit = "3 us"\nblock = "920 ns"\n[[processor]]\nname = "card"\nkind = "accelerator"\ncount = 2\ninit = "1 us"\nblock = "440 ns"\n[scheduler]\npolicy = "finish-time"\nwindow = 8\ninput = 1000\n'
 
+CORES = SMALL[: SMALL.index("[[processor]]")] + '[cores]\nburst = 32\ntake = "300 ns"\ncomplete = "300 ns"\n[[processor]]\nname = "core"\nkind = "cpu"\ncount = 4\nblock = "90 ns"\n'
+
 
 def write(page, design, text):
     page.ask(f"""(() => {{ const area = document.querySelector('[data-design="{design}"] textarea');
@@ -272,8 +280,11 @@ def finished(page):
     return page.ask("document.getElementById('status').textContent")
 
 
-def use(checks, browser, args):
+def use(checks, browser, command, args):
     """Everything that a person does with the page, and how it looks meanwhile."""
+    saved = command.folder / f"saved-{len(list(command.folder.glob('saved-*')))}"
+    saved.mkdir()
+    browser.downloads(saved)
     with browser.page(1280, 900) as page:
         page.open(PAGE)
         page.until("document.documentElement.dataset.ready", "ready")
@@ -286,12 +297,16 @@ def use(checks, browser, args):
         finished(page)
         plots = page.ask("[...document.querySelectorAll('#results figure.plot')].map((f) => f.querySelectorAll('svg .mark, svg .curve, svg .fill, svg .series').length)")
         checks.that(len(plots) >= 8 and all(plots), f"marks of the plots: {plots}")
+        downloads(checks, page, command, saved)
         stop(checks, page)
         controls(checks, page)
         keys(checks, page)
         mistakes(checks, page)
         side_by_side(checks, page)
+        ordered(checks, page)
         sweep(checks, page)
+        papers(checks, page, command)
+        by_keyboard(checks, page)
         checks.that(not page.ask(UNNAMED), f"controls without a name: {page.ask(UNNAMED)}")
         looks(checks, page, args)
         link = page.ask("(document.getElementById('link').click(), new Promise((done) => setTimeout(() => done(location.href), 500)))")
@@ -305,12 +320,39 @@ def use(checks, browser, args):
         checks.that(page.ask("document.querySelector('[data-design=\"b\"] textarea').value") == text, "the link holds another scenario")
 
 
+def saved_file(folder, ending):
+    """The file that was saved, once it is whole."""
+    for _ in range(200):
+        found = [one for one in folder.iterdir() if one.name.endswith(ending) and one.stat().st_size]
+        if found and not list(folder.glob("*.crdownload")) and not list(folder.glob("*.part")):
+            return found[0].read_text()
+        time.sleep(0.05)
+    return ""
+
+
+def downloads(checks, page, command, saved):
+    """What is saved: the design, which the command runs to the same figures, the figures, and plots."""
+    page.ask("document.querySelector('[data-design=\"a\"] .toml').click()")
+    text = saved_file(saved, ".toml")
+    checks.that(text == SMALL, f"the design that is saved is another one: {text}")
+    page.ask("[...document.querySelectorAll('#results > .row button')].forEach((one) => one.click())")
+    checks.that(saved_file(saved, ".json") == command.run(text).stdout, "the figures that are saved are not the command's of the saved design")
+    table = saved_file(saved, "figures.csv").splitlines()
+    checks.that(table and table[0] == "figure,value" and any(line.startswith("throughput_bps,") for line in table), f"figures as CSV: {table[:2]}")
+    page.ask("[...document.querySelector('#results figure.plot').querySelectorAll('.tools button')].filter((one) => one.textContent === 'SVG').forEach((one) => one.click())")
+    checks.that(saved_file(saved, ".svg").startswith(("<svg", "<?xml")), "no plot as SVG")
+
+
 def stop(checks, page):
-    write(page, "a", SMALL.replace("20_000", "4_000_000_000"))
-    page.ask("document.getElementById('run').click()")
-    page.until("document.getElementById('progress').value > 0 || document.getElementById('status').textContent !== 'running …'", "running")
-    page.ask("document.getElementById('stop').click()")
-    checks.that(finished(page) == "stopped", "Stop does not stop")
+    # One without an end, and one whose packets do not fit into a browser's memory.
+    for endless in (SMALL.replace("20_000", "4_000_000_000"), CORES.replace("20_000", "9_000_000")):
+        write(page, "a", endless)
+        page.ask("document.getElementById('run').click()")
+        page.until("document.getElementById('progress').value > 0 || document.getElementById('status').textContent !== 'running …' || forebayWaited++ > 25"
+                   .replace("forebayWaited++", "(window.forebayWaited = (window.forebayWaited ?? 0) + 1)"), "running")  # fmt: skip
+        page.ask("document.getElementById('stop').click()")
+        words = finished(page)
+        checks.that(words == "stopped" or "ended early" in words, f"Stop does not stop: {words}")
     write(page, "a", SMALL)
     page.ask("document.getElementById('run').click()")
     checks.that("packets/s" in finished(page), "no run after a stop")
@@ -369,9 +411,34 @@ def side_by_side(checks, page):
     checks.that(head == ["figure", "A", "B", "B to A"], f"the table of two designs: {head}")
     same = page.ask("[...document.querySelectorAll('.figures tr')].find((row) => row.textContent.startsWith('packets'))?.lastChild.textContent")
     checks.that(same == "=", f"both designs do not see the same packets: {same}")
-    page.ask("(() => { const film = document.querySelector('.film'); film.open = true; film.querySelectorAll('button')[1].click(); film.querySelectorAll('button')[1].click(); })()")
-    words = page.ask("document.querySelector('.film p').textContent")
-    checks.that("last placed" in words, f"the film says {words}")
+    words = watched(page, 2)
+    checks.that(re.search(r"Placed last: packet \d+ \(\d+ B, SA 0, ticket \d+\) on .* Predicted finish, with alpha and beta: cpu [\d.]+ us, card\.0 [\d.]+ us", words), f"the film says {words}")
+    checks.that("Left last" in watched(page, 3) and "as soon as it was complete" in watched(page, 3), f"the film does not say why a packet left: {watched(page, 3)}")
+
+
+def watched(page, button):
+    """What the film says after two presses of a button."""
+    press = f"film.querySelectorAll('button')[{button - 1}].click()"
+    page.ask(f"(() => {{ const film = document.querySelector('.film'); film.open = true; {press}; {press}; }})()")
+    return page.ask("document.querySelector('.film ul').textContent")
+
+
+def ordered(checks, page):
+    """Packets that wait for an earlier one of their SA, and cores with turnstiles."""
+    write(page, "a", SMALL.replace('policy = "finish-time"', 'policy = "round-robin"\nkeep_order = true'))
+    page.ask("document.getElementById('run').click()")
+    finished(page)
+    waited = re.compile(r"after it was complete, when ticket \d+ of its SA was complete too")
+    checks.that(any(waited.search(watched(page, 3)) for _ in range(40)), f"no packet waits for its ticket: {watched(page, 3)}")
+    write(page, "a", CORES)
+    page.ask("document.getElementById('run').click()")
+    finished(page)
+    checks.that("idle at the free turnstile" in watched(page, 2), f"the film of cores says {watched(page, 2)}")
+    write(page, "a", SMALL)
+
+
+def scenario(name):
+    return (ROOT / f"studies/{name}.toml").read_text()
 
 
 def sweep(checks, page):
@@ -384,32 +451,116 @@ def sweep(checks, page):
     plots = page.ask("document.querySelectorAll('#curves figure.plot').length")
     said = page.ask("document.getElementById('status').textContent")
     checks.that(plots >= 3, f"a sweep draws {plots} plots: {said}")
+    # Two parameters: a map of each figure that differs, for both designs.
+    page.ask("""(() => { const key = document.getElementById('key-2');
+        key.value = 'scheduler.window'; key.dispatchEvent(new Event('change')); document.getElementById('points-2').value = 3;
+        document.getElementById('sweep-run').click(); })()""")
+    page.until("!document.getElementById('sweep-run').disabled", "swept")
+    maps = page.ask("[...document.querySelectorAll('#curves figure.heat')].map((one) => [one.querySelector('figcaption').textContent, one.querySelectorAll('rect').length])")
+    said = page.ask("document.getElementById('status').textContent")
+    checks.that(said == "24 runs" and len(maps) >= 4 and all(cells == 12 for _, cells in maps), f"a sweep of two parameters draws {maps}: {said}")
+    checks.that(any(title.startswith("A ") for title, _ in maps) and any(title.startswith("B ") for title, _ in maps), f"maps of both designs: {maps}")
+
+
+PAPER = "[H] figure 4"
+
+
+def value_at(document, path):
+    """A figure of a document by its path, as the package for Python finds it."""
+    if isinstance(document, dict):
+        lists = [one for name in ("processors", "classes", "stages", "servers", "resources") for one in document.get(name) or ()]
+        for dot in [at for at, letter in enumerate(path) if letter == "."] + [len(path)]:
+            step, rest = path[:dot], path[dot + 1 :]
+            found = document[step] if step in document else next((one for one in lists if one.get("name") == step), None)
+            if found is not None:
+                return value_at(found, rest) if rest else found
+    return None
+
+
+def papers(checks, page, command):
+    """A figure of a paper in one press: its points are the command's, and the paper's values are marked."""
+    press = f"[...document.querySelectorAll('#paper-list .row')].find((one) => one.textContent.startsWith({PAPER[:3]!r})).querySelectorAll('button')"
+    page.ask("(() => { const share = document.getElementById('share'); share.add(new Option('few', 0.001)); share.value = 0.001; })()")
+    page.ask(f"[...{press}].find((one) => one.textContent.startsWith({PAPER[4:]!r})).click()")
+    page.until("!document.getElementById('run').disabled && window.forebayPaper", "drawn")
+    shown, wanted = page.ask("forebayPaper"), next(one for one in page.ask("FOREBAY.figures") if one["label"] == PAPER)
+    documents = {}
+
+    def compute(formula):
+        if not isinstance(formula, list):
+            return formula
+        if formula[0] != "run":
+            left, right = map(compute, formula[1:])
+            return {"+": left + right, "-": left - right, "*": left * right, "/": left / (right or 1)}[formula[0]]
+        run = wanted["runs"][formula[1]]
+        if formula[1] not in documents:
+            packets = [one for one in run["sets"] if one.startswith("traffic.packets=")] or ["=1000000"]
+            sets = [*run["sets"], f"traffic.packets={round(int(packets[-1].partition('=')[2]) / 1000)}"]
+            documents[formula[1]] = json.loads(command.run(scenario(run["scenario"]), sets).stdout)
+        return value_at(documents[formula[1]], formula[2])
+
+    own = [[compute(y) for y in line["ys"]] for line in wanted["plot"]["series"]]
+    checks.that([line["ys"] for line in shown] == own, f"{PAPER}: points are not the command's: {shown} {own}")
+    printed = page.ask("document.querySelectorAll('#paper figure.plot > svg .printed').length")
+    legend = page.ask("[...document.querySelectorAll('#paper .legend li')].map((one) => one.textContent)")
+    checks.that(printed and any(line.strip().startswith("printed") for line in legend), f"{PAPER}: {printed} printed values are marked: {legend}")
+    checks.that(page.ask("document.querySelectorAll('#paper .said li').length") > 0, f"{PAPER}: nothing of what the paper says")
+
+
+def by_keyboard(checks, page):
+    """Tab reaches what can be used, and nothing that cannot be seen."""
+    page.ask("(scrollTo(0, 0), document.querySelector('.pick').focus())")
+    reached, hidden = set(), []
+    for _ in range(40):
+        page.key("Tab")
+        one = page.ask("(() => { const one = document.activeElement; return [one.outerHTML.slice(0, 160), one.checkVisibility()]; })()")
+        reached.add(one[0])
+        hidden += [] if one[1] else [one[0]]
+    checks.that(len(reached) >= 30 and not hidden, f"Tab reaches {len(reached)} things in 40 presses, hidden ones: {hidden}")
 
 
 SPEED = [("policies/papers", ["traffic.packets=1000000"]), ("scaling/cores", ["traffic.packets=1000000"]),
          ("network-processor/busy-waiting", ["duration=10 s"]), ("inline-card/video", ["duration=5 s"])]  # fmt: skip
+ROUNDS = 3
 
 
-def speed(browser, command):
-    """Packets per second of the command and of the page, in turns: medians of three."""
-    with browser.page(1280, 900) as page:
+def speed(engines, command):
+    """Packets per second of the command and of the pages, in turns, and what a page takes: medians."""
+    for engine in engines:
+        rows = [cold_start(engine) for _ in range(ROUNDS)]
+        paint, ready, first = (statistics.median(column) for column in zip(*rows))
+        print(f"{engine}, cold: first contentful paint after {paint:.0f} ms, ready after {ready:.0f} ms, first result after {first:.0f} ms")
+    head = [f"{engine}{more}" for engine in engines for more in ("", ", plots")]
+    print(f"{'scenario':32} {'packets':>10} {'command':>12}" + "".join(f" {one:>17}" for one in head))
+    with contextlib.ExitStack() as stack:
+        pages = [stack.enter_context(stack.enter_context(launch(engine, 120)).page(1280, 900)) for engine in engines]
+        for name, sets in SPEED:
+            native, found, memory = [], {one: [] for one in head}, {}
+            for _ in range(ROUNDS):
+                timing = json.loads(command.run(scenario(name), sets, timing=True).stdout)["timing"]
+                native.append(timing["packets_per_s"])
+                for engine, page in zip(engines, pages):
+                    for more, request in (("", {}), (", plots", {"plots": True, "beginning": 1000})):
+                        # A page of its own, so that the memory is that of one run.
+                        page.open(PAGE)
+                        page.until("document.documentElement.dataset.ready", "ready")
+                        asked = f"forebayRun({json.dumps(scenario(name))}, {json.dumps({'name': 's.toml', 'sets': sets, **request})})"
+                        packets, took, memory[engine + more] = page.ask(f"{asked}.then((one) => [one.results.packets, one.took_ms, one.memory])")
+                        found[engine + more].append(1000 * packets / took)
+            print(f"{name:32} {packets:>10,} {statistics.median(native):>12,.0f}" + "".join(f" {statistics.median(found[one]):>17,.0f}" for one in head))
+            print(f"{'  memory of the module, MB':56}" + "".join(f" {memory[one] / 1e6:>17,.1f}" for one in head))
+
+
+def cold_start(engine):
+    """Milliseconds from the navigation of a new browser to its first paint, until it can run, and to the first scenario's results."""
+    with launch(engine, 60) as browser, browser.page(1280, 900) as page:
         page.open(PAGE)
         page.until("document.documentElement.dataset.ready", "ready")
-        marks = "performance.getEntriesByType('paint').find((one) => one.name === 'first-contentful-paint').startTime"
-        page.settle()
-        print(f"first contentful paint after {page.ask(marks):.0f} ms, ready after {page.ask('window.forebayReady'):.0f} ms")
-        print(f"{'scenario':32} {'packets':>10} {'command/s':>12} {'page/s':>12} {'with plots':>12}")
-        for name, sets in SPEED:
-            text = (ROOT / f"studies/{name}.toml").read_text()
-            native, plain, plots = [], [], []
-            for _ in range(3):
-                told = json.loads(command.run(text, [*sets], timing=True).stdout)
-                native.append(told["timing"]["packets_per_s"])
-                for request, into in (({}, plain), ({"plots": True, "beginning": 2000}, plots)):
-                    asked = f"forebayRun({json.dumps(text)}, {json.dumps({'name': 's.toml', 'sets': sets, **request})})"
-                    packets, took = page.ask(f"{asked}.then((one) => [one.results.packets, one.took_ms])")
-                    into.append(1000 * packets / took)
-            print(f"{name:32} {packets:>10,}" + "".join(f" {sorted(rates)[1]:>12,.0f}" for rates in (native, plain, plots)))
+        took = page.ask("""(() => { const run = document.getElementById('run'), begin = performance.now(); run.click();
+            return new Promise((done) => { const look = () => (run.disabled ? setTimeout(look, 2) : done(performance.now() - begin)); look(); }); })()""")
+        paint = page.ask("performance.getEntriesByType('paint').find((one) => one.name === 'first-contentful-paint').startTime")
+        ready = page.ask("window.forebayReady")
+        return paint, ready, ready + took
 
 
 def looks(checks, page, args):
@@ -418,51 +569,71 @@ def looks(checks, page, args):
         page.settle()
         wide = page.ask(WIDE)
         checks.that(not wide and page.ask("document.documentElement.scrollWidth <= innerWidth"), f"wider than {width} pixels: {wide}")
+        for what, expression in (("labels", LABELS), ("too little contrast", FAINT)):
+            found = page.ask(expression)
+            checks.that(not found, f"{width} pixels, {'dark' if dark else 'light'}, {what}: {found}")
         if args.pictures:
-            page.looks(width, min(page.ask("document.documentElement.scrollHeight"), 6000), dark)
-            page.settle()
-            page.picture(args.pictures / f"playground-{width}-{'dark' if dark else 'light'}.png", False)
+            # From the top, and from the papers' figures on.
+            for part, away in (("", ""), ("-results", "#designs, .bar, #sweep { display: none !important }")):
+                page.ask(f"(() => {{ document.getElementById('away')?.remove(); const away = document.head.appendChild(document.createElement('style')); away.id = 'away'; away.textContent = {away!r}; }})()")
+                page.looks(width, 900, dark)
+                page.looks(width, min(page.ask("document.documentElement.scrollHeight"), 6000), dark)
+                page.settle()
+                page.picture(args.pictures / f"playground-{args.engine}-{width}-{'dark' if dark else 'light'}{part}.png", False)
+            page.ask("document.getElementById('away').remove()")
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("forebay", type=os.path.abspath)
-    options.add_argument("--engine", choices=["chromium", "node"], default="chromium")
+    options.add_argument("--engine", choices=[*ENGINES, "node"], help="one in place of all browsers that are installed")
     options.add_argument("--drawn", type=int, default=50)
     options.add_argument("--broken", type=int, default=150)
     options.add_argument("--pictures", type=pathlib.Path, help="folder for pictures of the page")
-    options.add_argument("--speed", action="store_true", help="only packets per second, beside the command's")
+    options.add_argument("--speed", action="store_true", help="only figures of speed, beside the command's")
     options.add_argument("--full", action="store_true", help="the studies' scenarios in full length")
     args = options.parse_args()
     if args.pictures:
         args.pictures.mkdir(parents=True, exist_ok=True)
-    checks = Checks()
-    missing = "node is not installed" if args.engine == "node" and not shutil.which("node") else ""
-    missing = missing or ("Chromium is not installed (scripts/setup.sh browser)" if args.engine == "chromium" and not find() else "")
-    missing = missing or ("it is not built (make playground)" if not PAGE.exists() else "")
-    if missing:
-        print(f"playground: SKIPPED, {missing}")
+    engines = [args.engine] if args.engine else ENGINES
+    there = {engine: shutil.which("node") if engine == "node" else find(engine) for engine in engines}
+    for engine in engines:
+        if not there[engine]:
+            print(f"playground: SKIPPED, {engine} is not installed (scripts/setup.sh browser)")
+    if not PAGE.exists():
+        print("playground: SKIPPED, it is not built (make playground)")
         return 0
+    engines = [engine for engine in engines if there[engine]]
+    failed = 0
     with tempfile.TemporaryDirectory(prefix="forebay-playground-") as folder:
         command = Command(args.forebay, pathlib.Path(folder))
-        if args.engine == "node":
-            with InNode() as engine:
-                equal(checks, engine, command, args)
-                refuse(checks, engine, command, args)
-        else:
-            with Chromium(find(), seconds=180 if args.full else 60) as browser, browser.page() as page:
-                if args.speed:
-                    speed(browser, command)
-                    return 0
-                page.open(PAGE)
-                page.until("document.documentElement.dataset.ready", "ready")
-                equal(checks, InChromium(page), command, args)
-                refuse(checks, InChromium(page), command, args)
-                use(checks, browser, args)
-    for line in checks.failed[:20]:
-        print(f"playground: FAILED {line}")
-    print(f"playground: {checks.passed} checks passed, {len(checks.failed)} failed")
-    return 1 if checks.failed else 0
+        if args.speed:
+            speed(engines, command)
+            return 0
+        for args.engine in engines:
+            checks = Checks()
+            drive(checks, command, args)
+            for line in checks.failed[:20]:
+                print(f"playground: FAILED {args.engine}: {line}")
+            print(f"playground: {args.engine}: {checks.passed} checks passed, {len(checks.failed)} failed")
+            failed += len(checks.failed)
+    return 1 if failed else 0
+
+
+def drive(checks, command, args):
+    """All checks in one engine."""
+    if args.engine == "node":
+        with InNode() as engine:
+            equal(checks, engine, command, args)
+            refuse(checks, engine, command, args)
+        return
+    with launch(args.engine, 180 if args.full else 60) as browser:
+        with browser.page() as page:
+            page.open(PAGE)
+            page.until("document.documentElement.dataset.ready", "ready")
+            equal(checks, InBrowser(page), command, args)
+            refuse(checks, InBrowser(page), command, args)
+        use(checks, browser, command, args)
 
 
 if __name__ == "__main__":

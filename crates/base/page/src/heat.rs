@@ -1,4 +1,4 @@
-//! Maps of ratios over two quantities.
+//! Maps over two quantities: of ratios, or of values with a unit.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::draw::{TEXT, coloured, line, rect, svg, text, width_of, wrap};
 use crate::element::{Element, element};
 use crate::units;
 
-/// Ratios over two quantities; the line where they pass 1 is drawn.
+/// Values over two quantities. Of ratios the line where they pass 1 is drawn.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Heat {
     /// What it shows.
@@ -22,6 +22,8 @@ pub struct Heat {
     pub rows: Vec<String>,
     /// values\[row\]\[column\].
     pub values: Vec<Vec<f64>>,
+    /// The unit of the values; empty: they are ratios.
+    pub unit: String,
     /// What to see in it.
     pub note: String,
     /// The figure or table of a source that this is the counterpart of, or empty.
@@ -42,10 +44,12 @@ impl Heat {
     }
 }
 
-/// A map of ratios: above 1 in one colour, below in another, the stronger the further, with the line between.
+/// Of ratios: above 1 in one colour, below in another, the stronger the further, with the line between. Of values: the stronger
+/// the greater.
 fn draw(heat: &Heat) -> Element {
     const CELL: f64 = 34.0;
     const WIDE: f64 = 860.0;
+    let shade = Shade::of(heat);
     let (columns, rows) = (heat.columns.len().max(1), heat.rows.len());
     let side = heat.rows.iter().map(|name| width_of(name, TEXT)).fold(60.0, f64::max) + 14.0;
     let step = (WIDE - side) / columns as f64;
@@ -66,27 +70,49 @@ fn draw(heat: &Heat) -> Element {
         drawing = drawing.child(text(side - 10.0, y + CELL / 2.0 + 5.0, "end", heat.rows[row].as_str()));
         for (column, value) in values.iter().enumerate() {
             let x = side + step * column as f64;
-            let strength = (value.log2().abs() / 2.0).clamp(0.0, 1.0) * 0.75 + 0.05;
-            let cell = rect(x, y, step, CELL, &coloured("cell", usize::from(*value <= 1.0)))
+            let (slot, strength) = shade.at(*value);
+            let words = units::round(units::digits(*value));
+            let said = if heat.unit.is_empty() { format!("\u{d7}{words}") } else { words };
+            let place = format!("{} {}, {} {}", heat.y, heat.rows[row], heat.x, heat.columns[column]);
+            let cell = rect(x, y, step, CELL, &coloured("cell", slot))
                 .at("fill-opacity", strength)
-                .title(format!(
-                    "{} {}, {} {}: {}",
-                    heat.y,
-                    heat.rows[row],
-                    heat.x,
-                    heat.columns[column],
-                    units::digits(*value)
-                ));
-            drawing = drawing.child(cell).child(text(
-                x + step / 2.0,
-                y + CELL / 2.0 + 5.0,
-                "middle",
-                format!("\u{d7}{}", units::round(units::digits(*value))),
-            ));
+                .title(format!("{place}: {} {}", units::digits(*value), heat.unit).trim_end().to_owned());
+            drawing = drawing.child(cell).child(text(x + step / 2.0, y + CELL / 2.0 + 5.0, "middle", said));
         }
     }
-    drawing = drawing.child(border(heat, step, side, CELL));
-    drawing
+    match shade {
+        Shade::Ratio => drawing.child(border(heat, step, side, CELL)),
+        Shade::Between(..) => drawing,
+    }
+}
+
+/// How values are coloured.
+enum Shade {
+    Ratio,
+    /// From the least value to the greatest.
+    Between(f64, f64),
+}
+
+impl Shade {
+    fn of(heat: &Heat) -> Shade {
+        if heat.unit.is_empty() {
+            return Shade::Ratio;
+        }
+        let values = heat.values.iter().flatten().copied().filter(|value| value.is_finite());
+        let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), v| (l.min(v), m.max(v)));
+        Shade::Between(least, most)
+    }
+
+    /// The slot of the colour, and how strong it is: never so strong that the text on it cannot be read.
+    fn at(&self, value: f64) -> (usize, f64) {
+        let (slot, share) = match self {
+            Shade::Ratio => (usize::from(value <= 1.0), value.log2().abs() / 2.0),
+            Shade::Between(least, most) if most > least => (0, (value - least) / (most - least)),
+            Shade::Between(..) => (0, 0.0),
+        };
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        (slot, share * 0.75 + 0.05)
+    }
 }
 
 /// The line between cells above 1 and others.

@@ -2,6 +2,7 @@
 //!
 //! The reports of a demo run, of a study and of a simulation are made of these, so that they look alike.
 
+pub mod block;
 pub mod document;
 pub mod draw;
 pub mod element;

@@ -253,7 +253,8 @@
       const left = Math.max(34, 12 + Math.max(0, ...axis(low, high, 1, 0, logY, 5).ticks.map((tick) => wide(rounded(digits(tick))))));
       const begins = named && !logY && low > 0 ? ` (the axis begins at ${rounded(digits(low))})` : "";
       const titles = wrap(data.y + begins, all), below = wrap(data.x, right - left);
-      top = 10 + LINE * titles.length;
+      // Above bars stand their values.
+      top = (named ? 16 : 10) + LINE * titles.length;
       const bottom = top + TALL - (all < 460 ? 40 : 0);
       const foot = bottom + (named ? namesHeight((right - left) / data.series[0].xs.length) : LINE + 6);
       size = { width: all, height: foot + LINE * below.length + 4 };

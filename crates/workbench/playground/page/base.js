@@ -1,6 +1,6 @@
 // What all parts of the page use. The parts are one script: scripts/playground.py puts them together in the order of
-// this list: base, runner, text, keys, design, sweep, film, playground.
-const { scenarios, keys, policies, version, wasm, glue, worker } = window.FOREBAY;
+// this list: base, runner, text, keys, design, sweep, papers, film, playground.
+const { scenarios, keys, policies, figures, version, wasm, glue, worker } = window.FOREBAY;
 const $ = (selector, root = document) => root.querySelector(selector);
 function make(name, attributes = {}, ...children) {
   const one = document.createElement(name);
@@ -11,8 +11,8 @@ function make(name, attributes = {}, ...children) {
   one.append(...children);
   return one;
 }
-/** Packets and entries of the time line that are kept of the beginning of a run. */
-const BEGINNING = 2000;
+/** Packets that are kept of the beginning of a run, for the film. */
+const BEGINNING = 1000;
 const status = (words) => ($("#status").textContent = words);
 
 // ---- Bytes and texts.

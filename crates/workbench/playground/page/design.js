@@ -123,16 +123,16 @@ class Design {
     const field = make("input", { id, type: "text", inputmode: "decimal", value: one.number.replaceAll("_", "") });
     const shown = (number) => (whole ? String(Math.max(1, Math.round(number))) : String(Number(number.toPrecision(3))));
     // A tenth to ten times what the scenario says, by equal factors.
-    const range = make("input", { type: "range", min: -1, max: 1, step: 0.01, value: 0, "aria-label": `${one.group.title} ${one.key}${one.unit ? `, ${one.unit}` : ""}` });
+    const range = make("input", { type: "range", min: -1, max: 1, step: 0.01, value: 0, "aria-label": `${one.group.title} ${one.key}${one.shown ? `, ${one.shown}` : ""}` });
     range.disabled = !(value > 0);
     const least = one.key === "alpha" ? 1 : 0;
     range.addEventListener("input", () => {
       const now = shown(Math.max(least, one.key === "busy" ? Math.min(1, value * 10 ** range.value) : value * 10 ** range.value));
-      range.setAttribute("aria-valuetext", `${now} ${one.unit ?? ""}`.trim());
+      range.setAttribute("aria-valuetext", `${now} ${one.shown ?? ""}`.trim());
       field.value = now;
       write(written(one, one.number.includes("_") ? grouped(now) : now));
     });
     field.addEventListener("change", () => write(written(one, field.value.trim())));
-    return make("div", { class: "control" }, label, range, make("span", { class: "worth" }, field, ...(one.unit ? [make("span", { class: "unit" }, one.unit)] : [])));
+    return make("div", { class: "control" }, label, range, make("span", { class: "worth" }, field, ...(one.shown ? [make("span", { class: "unit" }, one.shown)] : [])));
   }
 }

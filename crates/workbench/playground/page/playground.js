@@ -133,13 +133,13 @@ function csv(all) {
 }
 
 const busy = (on) => {
-  for (const id of ["#run", "#sweep-run"]) $(id).disabled = on;
+  for (const one of document.querySelectorAll("#run, #sweep-run, #paper-list button")) one.disabled = on;
   $("#stop").disabled = !on;
   if (on) $("#progress").value = 0;
 };
 $("#sweep-run").addEventListener("click", sweep);
-$("#key").addEventListener("change", aroundKey);
-$("#sweep").addEventListener("toggle", () => $("#sweep").open && aroundKey());
+for (const axis of AXES) $(axis.key).addEventListener("change", () => aroundKey(axis));
+$("#sweep").addEventListener("toggle", () => $("#sweep").open && AXES.forEach(aroundKey));
 $("#run").addEventListener("click", run);
 $("#stop").addEventListener("click", () => [...Object.values(runners), ...pool].forEach((one) => one.stop()));
 $("#compare").addEventListener("change", () => compare(two()));
@@ -157,6 +157,7 @@ document.addEventListener("keydown", (event) => {
 });
 addEventListener("hashchange", fromAddress);
 $("#made").textContent = `forebay ${version}. Download a design as TOML, and forebay simulate gives the same figures.`;
+listPapers();
 if (!(await fromAddress())) designs.a.set(scenarios[0].text);
 // For tests: a text run as the page runs it.
 window.forebayRun = (text, request) => runners.a.run(text, request);

@@ -50,7 +50,7 @@ class Runner {
     if (!data) return null;
     if (data.broken) return { fault: { message: `The run has ended early: ${data.broken}`, help: EARLY, findings: [], left_out: 0 } };
     const answer = JSON.parse(data.answer);
-    return { ...(answer === "right" ? { right: true } : answer), took_ms: data.took_ms };
+    return { ...(answer === "right" ? { right: true } : answer), took_ms: data.took_ms, memory: data.memory };
   }
   /** Figures of lines (plot.rs) as HTML. */
   async plots(list) {

@@ -1,11 +1,16 @@
 // Values in the text that a control may change, by the line in which they stand.
 const KEYS = new Set(["seed", "packets", "duration", "rate", "offered", "mean", "value", "count", "init", "block", "throughput", "alpha", "beta",
   "queue", "window", "timeout", "burst", "input", "clock", "width", "bandwidth", "time", "buffer", "run_length", "busy", "runs", "sas", "policy"]);
+/** What values count that have no unit in the text. */
+const COUNTED = { packets: "packets", window: "packets", input: "packets", buffer: "packets", burst: "packets", queue: "jobs", count: "copies", sas: "SAs",
+  runs: "runs", run_length: "packets", alpha: "times", busy: "of the time" };
+/** The unit of a value as a control shows it: that of the text, the key's base unit, or what it counts. */
+const unitOf = (model, section, key, unit) => unit || keys[model]?.[section]?.find((one) => one.key === key)?.unit || COUNTED[key];
 const LINE = /^(\s*)([a-z_]+)(\s*=\s*)("[^"]*"|[-+0-9._eE]+)(\s*(?:#.*)?)$/;
 function values(text) {
   const found = [];
   let section = "", group = null;
-  const counts = {};
+  const counts = {}, model = text.match(/^model\s*=\s*"([a-z-]+)"/m)?.[1] ?? "host";
   text.split("\n").forEach((line, at) => {
     const head = line.match(/^\s*(\[{1,2})\s*([a-z_.]+)\s*\]{1,2}/);
     if (head) {
@@ -21,7 +26,7 @@ function values(text) {
     if (key === "name") group.title = `${section} ${value.replaceAll('"', "")}`;
     if (!KEYS.has(key)) return;
     const [, number, unit] = value.replaceAll('"', "").match(/^([-+]?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?)\s*([A-Za-zµ/]*)$/) ?? [];
-    if (key === "policy" || number !== undefined) found.push({ at, key, group, section, value, number, unit, quoted: value.startsWith('"') });
+    if (key === "policy" || number !== undefined) found.push({ at, key, group, section, value, number, unit, shown: unitOf(model, section, key, unit), quoted: value.startsWith('"') });
   });
   // The policy can be chosen where the text leaves it to its default too.
   if (/^model = "host"/m.test(text) && !found.some((one) => one.key === "policy")) {

@@ -2,7 +2,7 @@
 self.forebayProgress = (share) => postMessage({ progress: share });
 self.onmessage = ({ data }) => {
   if (data.wasm) {
-    wasm_bindgen.initSync({ module: data.wasm });
+    self.memory = wasm_bindgen.initSync({ module: data.wasm }).memory;
     return;
   }
   const begin = performance.now();
@@ -12,7 +12,7 @@ self.onmessage = ({ data }) => {
       return;
     }
     const answer = wasm_bindgen.run(data.text, JSON.stringify(data.request));
-    postMessage({ answer, took_ms: performance.now() - begin });
+    postMessage({ answer, took_ms: performance.now() - begin, memory: self.memory.buffer.byteLength });
   } catch (error) {
     // A panic, or no more memory: this module cannot go on.
     postMessage({ broken: String(error) });

@@ -2,7 +2,9 @@
 
 use forebay_diagnostics::{self as diagnostics, FileErrors, Plain};
 use forebay_page::document::parts as elements;
-use forebay_sim::{Columns, Doing, Timeline};
+use std::collections::HashMap;
+
+use forebay_sim::{Columns, Timeline};
 use forebay_workbench::pages::Parts;
 use serde::Serialize;
 
@@ -84,11 +86,7 @@ pub struct Span {
 /// The spans of a time line.
 pub(crate) fn spans(timeline: &Timeline) -> impl Iterator<Item = Span> + '_ {
     timeline.spans().map(|span| Span {
-        what: match span.what {
-            Doing::Compute => "compute",
-            Doing::Fetch => "fetch",
-            Doing::WriteBack => "write-back",
-        },
+        what: span.what.word(),
         processor: span.processor,
         bus: span.bus,
         from_s: span.from.0 as f64 / 1e12,
@@ -100,22 +98,72 @@ pub(crate) fn spans(timeline: &Timeline) -> impl Iterator<Item = Span> + '_ {
 #[derive(Debug, Serialize)]
 pub struct Packet {
     bytes: u32,
+    sa: u32,
+    /// Its number among the packets of its SA that were not lost, in the order of arrival, from 1.
+    ticket: u32,
     arrived_s: f64,
     chosen_s: f64,
     completed_s: f64,
+    /// When it left: later than it was complete if it waited for an earlier one of its SA.
+    left_s: f64,
+    /// The ticket of that one.
+    behind: Option<u32>,
     processor: Option<u16>,
+    /// The first packet of a job: by processor, how long after the choice it was predicted to be done, as the choice compares it.
+    finish_s: Option<Vec<Option<f64>>>,
 }
 
-/// The packets of a run.
-pub(crate) fn packets(columns: &Columns) -> impl Iterator<Item = Packet> + '_ {
+/// What is known of an SA's packets so far.
+#[derive(Default)]
+struct Sa {
+    tickets: u32,
+    /// When the last of them leaves, if they keep their order, and the ticket of the one that it then waited for.
+    left: u64,
+    latest: u32,
+}
+
+/// The first `count` packets of a run, in which packets of an SA leave in their order if it `keeps` it.
+pub(crate) fn packets(
+    columns: &Columns,
+    timeline: Option<&Timeline>,
+    keeps: bool,
+    count: usize,
+) -> Vec<Packet> {
     let seconds = |ps: u64| ps as f64 / 1e12;
-    (0..columns.bytes.len()).map(move |at| Packet {
-        bytes: columns.bytes[at],
-        arrived_s: seconds(columns.arrived[at]),
-        chosen_s: seconds(columns.chosen[at]),
-        completed_s: seconds(columns.completed[at]),
-        processor: Some(columns.processor[at]).filter(|&processor| processor != u16::MAX),
-    })
+    let choices = timeline.map(Timeline::choices).unwrap_or_default();
+    let choices: HashMap<u64, &forebay_sim::Choice> =
+        choices.iter().map(|choice| (choice.packet, choice)).collect();
+    let mut sas: HashMap<u32, Sa> = HashMap::new();
+    let packet = |at: usize| {
+        let (sa, completed) = (columns.sa[at], columns.completed[at]);
+        let processor = Some(columns.processor[at]).filter(|&processor| processor != u16::MAX);
+        let of = sas.entry(sa).or_default();
+        let (mut left, mut behind) = (completed, None);
+        if processor.is_some() {
+            of.tickets += 1;
+            if keeps && of.left > completed {
+                (left, behind) = (of.left, Some(of.latest));
+            } else {
+                (of.left, of.latest) = (completed, of.tickets);
+            }
+        }
+        let finish = choices
+            .get(&(at as u64))
+            .map(|choice| choice.finish.iter().map(|finish| finish.map(|finish| finish.as_secs())).collect());
+        Packet {
+            bytes: columns.bytes[at],
+            sa,
+            ticket: of.tickets,
+            arrived_s: seconds(columns.arrived[at]),
+            chosen_s: seconds(columns.chosen[at]),
+            completed_s: seconds(completed),
+            left_s: seconds(left),
+            behind,
+            processor,
+            finish_s: finish,
+        }
+    };
+    (0..columns.bytes.len().min(count)).map(packet).collect()
 }
 
 /// Why there are no figures: what the command writes to stderr.

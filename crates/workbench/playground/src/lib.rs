@@ -26,6 +26,9 @@ pub use plot::plot_json;
 /// A run of the host model has plots of its packets up to so many: they take 32 bytes each.
 const PLOTTED_MAX: u64 = 1 << 21;
 
+/// Entries of the time line for each packet of the beginning: it comes, is carried there and back, and is computed.
+const ENTRIES: usize = 6;
+
 /// How a scenario is run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -36,7 +39,7 @@ pub struct Request {
     pub sets: Vec<String>,
     /// Whether the plots of the report are made too.
     pub plots: bool,
-    /// How many packets, and entries of the time line, of the beginning of the run are given.
+    /// How many packets of the beginning of the run are given, with the time line of what was done for them.
     pub beginning: usize,
     /// Whether a pipeline or card is solved in place of being simulated.
     pub solve: bool,
@@ -78,7 +81,7 @@ fn figures_of(
         return Ok(None);
     }
     let options = Options {
-        timeline: (request.beginning > 0).then_some(request.beginning),
+        timeline: (request.beginning > 0).then(|| request.beginning.saturating_mul(ENTRIES)),
         columns: (request.plots || request.beginning > 0) && plots_packets(&model),
         ..Options::default()
     };
@@ -116,7 +119,10 @@ fn results(model: &Model, ran: &Ran<'_>, request: &Request) -> Results {
     let (mut spans, mut beginning, mut processors) = Default::default();
     if let (Model::Host(scenario), Outcome::Host(outcome), 1..) = (model, &ran.outcome, request.beginning) {
         spans = outcome.timeline.iter().flat_map(answer::spans).collect();
-        beginning = outcome.columns.iter().flat_map(answer::packets).take(request.beginning).collect();
+        let (columns, timeline) = (outcome.columns.as_ref(), outcome.timeline.as_ref());
+        let keeps = scenario.scheduler.keep_order || scenario.scheduler.running_core.is_some();
+        let packets = |columns| answer::packets(columns, timeline, keeps, request.beginning);
+        beginning = columns.map(packets).unwrap_or_default();
         processors = scenario.processors.iter().map(|one| one.name.clone()).collect();
     }
     Results {

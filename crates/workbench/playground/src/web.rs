@@ -9,10 +9,10 @@ extern "C" {
     fn progress(share: f64);
 }
 
-/// A plot of lines, which are JSON, as HTML; empty if they are none.
+/// A figure as HTML from its description, which is JSON; empty if it is none.
 #[wasm_bindgen(js_name = plot)]
-pub fn plot(lines: &str) -> String {
-    crate::plot_json(lines).unwrap_or_default()
+pub fn plot(drawing: &str) -> String {
+    crate::plot_json(drawing).unwrap_or_default()
 }
 
 /// Runs the scenario `text` as the JSON object `request` says; the answer is JSON too.

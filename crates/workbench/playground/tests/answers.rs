@@ -92,6 +92,83 @@ fn plots_are_the_reports_and_names_are_escaped() {
     assert!(shown.html.contains("Utilisation") && shown.verdict.contains("packets/s"), "{}", shown.verdict);
 }
 
+/// The packets of the beginning as the page gets them.
+fn beginning(text: &str) -> Vec<Value> {
+    let found = results(text, &Request { beginning: 500, ..request() });
+    serde_json::to_value(&found.beginning).unwrap().as_array().unwrap().clone()
+}
+
+#[test]
+fn a_packet_knows_the_candidates_of_its_choice() {
+    let packets = beginning(HOST);
+    assert_eq!(packets.len(), 500);
+    let mut on = [0; 2];
+    for packet in &packets {
+        let finish: Vec<f64> =
+            packet["finish_s"].as_array().unwrap().iter().map(|one| one.as_f64().unwrap()).collect();
+        let processor = packet["processor"].as_u64().unwrap() as usize;
+        assert!(finish[processor] <= finish[1 - processor], "{packet}");
+        on[processor] += 1;
+        // What crosses the bus waits for it besides; nothing else is in the way.
+        let took = packet["completed_s"].as_f64().unwrap() - packet["chosen_s"].as_f64().unwrap();
+        if processor == 0 {
+            assert!((took - finish[0]).abs() < 1e-11, "{packet}");
+        }
+    }
+    assert!(on.iter().all(|&packets| packets > 20), "{on:?}");
+    // Bursts of jobs, and queues that are full: who was held up knows what was compared then.
+    let full = HOST.replace("block = \"920 ns\"\n", "block = \"920 ns\"\nqueue = 2\n");
+    let known = |text: &str| beginning(text).iter().filter(|one| !one["finish_s"].is_null()).count();
+    assert_eq!(known(&full), 500);
+    assert!(known(&format!("{HOST}[scheduler]\nburst = 8\n")) > 50);
+}
+
+#[test]
+fn a_packet_that_waited_for_an_earlier_one_knows_its_ticket() {
+    let order = format!("{HOST}[scheduler]\npolicy = \"round-robin\"\nkeep_order = true\n");
+    let order = order.replace("packets = 3000", "packets = 3000\nsas = 3");
+    let (mut last, mut waited) = ([0.0f64; 3], 0);
+    let mut completed = std::collections::HashMap::new();
+    for packet in beginning(&order) {
+        let of = |name: &str| packet[name].as_f64().unwrap();
+        let sa = packet["sa"].as_u64().unwrap();
+        completed.insert((sa, packet["ticket"].as_u64().unwrap()), of("completed_s"));
+        assert!(of("left_s") >= last[sa as usize] && of("left_s") >= of("completed_s"), "{packet}");
+        last[sa as usize] = of("left_s");
+        if let Some(behind) = packet["behind"].as_u64() {
+            assert_eq!(completed[&(sa, behind)], of("left_s"), "{packet}");
+            waited += 1;
+        } else {
+            assert_eq!(of("left_s"), of("completed_s"));
+        }
+    }
+    assert!(waited > 50, "{waited}");
+    let free = beginning(&order.replace("keep_order = true", "keep_order = false"));
+    assert!(free.iter().all(|one| one["behind"].is_null() && one["left_s"] == one["completed_s"]));
+}
+
+#[test]
+fn cores_take_compute_and_complete_one_after_the_other() {
+    let cores = "model = \"host\"\n[traffic]\nsource = \"imix\"\npackets = 500\nrate = \"4 Gbit/s\"\n[cores]\nburst = 8\ntake = \"300 ns\"\n\
+        complete = \"200 ns\"\n[[processor]]\nname = \"core\"\nkind = \"cpu\"\ncount = 3\ninit = \"200 ns\"\nblock = \"5 ns\"\n";
+    let found = results(cores, &Request { beginning: 500, ..request() });
+    let spans = serde_json::to_value(&found.spans).unwrap();
+    let mut held: std::collections::HashMap<&str, Vec<(f64, f64)>> = std::collections::HashMap::new();
+    for span in spans.as_array().unwrap() {
+        let of = |name: &str| span[name].as_f64().unwrap();
+        held.entry(span["what"].as_str().unwrap()).or_default().push((of("from_s"), of("until_s")));
+    }
+    assert!(held["take"].len() > 60 && held["take"].len() == held["complete"].len(), "{held:?}");
+    for what in ["take", "complete"] {
+        let list = held.get_mut(what).unwrap();
+        list.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(
+            list.windows(2).all(|two| two[0].1 <= two[1].0 + 1e-12),
+            "two cores are in the turnstile: {what}"
+        );
+    }
+}
+
 #[test]
 fn figures_are_read_with_units() {
     let figures = results(HOST, &request()).figures;
@@ -153,14 +230,29 @@ fn a_request_that_is_none_is_said() {
 
 #[test]
 fn lines_become_a_figure_of_the_reports() {
-    let lines = r#"{"title": "a<b", "x": "rate (Mbit/s)", "y": "us", "log_x": true, "log_y": false,
-        "series": [{"name": "A", "xs": [1, 10], "ys": [2, null]}, {"name": "B", "xs": [1, 10], "ys": [3, 4]}]}"#;
+    let lines = r#"{"plot": {"title": "a<b", "x": "rate (Mbit/s)", "y": "us", "log_x": true,
+        "series": [{"name": "A", "xs": [1, 10], "ys": [2, null]}, {"name": "B", "xs": [1, 10], "ys": [3, 4]}],
+        "paper": [{"name": "A", "xs": [1], "ys": [2.5], "where": "figure 3"}]}}"#;
     let html = plot_json(lines).unwrap();
     assert!(
         html.starts_with("<figure class=\"plot\"")
             && html.contains("a&lt;b")
-            && html.contains("class=\"legend\""),
+            && html.contains("class=\"legend\"")
+            && html.contains("A, figure 3")
+            && html.contains("\"printed\":true,\"of\":0"),
         "{html}"
     );
-    assert!(plot_json("{}").unwrap_err().contains("title"));
+    assert!(plot_json(r#"{"plot": {}}"#).unwrap_err().contains("title"));
+}
+
+#[test]
+fn a_sweep_of_two_keys_is_a_map_whose_greatest_value_is_the_strongest() {
+    let map = r#"{"heat": {"title": "Throughput", "x": "window", "y": "rate (Mbit/s)", "columns": ["1", "2"],
+        "rows": ["100", "200"], "values": [[100, 50], [75, null]], "unit": "Mbit/s"}}"#;
+    let html = plot_json(map).unwrap();
+    let cells: Vec<&str> =
+        html.split("fill-opacity=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert_eq!(cells, ["0.8", "0.05", "0.42", "0.05"], "{html}");
+    assert!(html.contains("rate (Mbit/s) 100, window 1: 100 Mbit/s"), "{html}");
+    assert!(!html.contains("\u{d7}") && !html.contains("crossing"), "{html}");
 }

@@ -1,8 +1,7 @@
 //! What a study found, as `forebay.study` of Python hands it over.
 
+use forebay_page::block::{HeatBlock, PlotBlock};
 use forebay_page::document::{Table, remark};
-use forebay_page::heat::Heat;
-use forebay_page::plot::{Plot, Series, Xs};
 use forebay_page::units::micro;
 use serde::Deserialize;
 use serde_json::Value;
@@ -227,31 +226,6 @@ pub enum Block {
     Heat(HeatBlock),
 }
 
-/// Lines over numbers or bars over names, and a paper's printed values.
-#[derive(Clone, Debug, Deserialize)]
-pub struct PlotBlock {
-    title: String,
-    x: String,
-    y: String,
-    series: Vec<SeriesBlock>,
-    paper: Vec<SeriesBlock>,
-    log_x: bool,
-    log_y: bool,
-    note: String,
-    counterpart: String,
-}
-
-/// Values of one name.
-#[derive(Clone, Debug, Deserialize)]
-struct SeriesBlock {
-    name: String,
-    xs: Xs,
-    ys: Vec<Option<f64>>,
-    spread: Vec<Option<f64>>,
-    #[serde(rename = "where")]
-    place: String,
-}
-
 /// Rows of text.
 #[derive(Clone, Debug, Deserialize)]
 pub struct TableBlock {
@@ -260,66 +234,6 @@ pub struct TableBlock {
     rows: Vec<Vec<String>>,
     note: String,
     counterpart: String,
-}
-
-/// A map of ratios.
-#[derive(Clone, Debug, Deserialize)]
-pub struct HeatBlock {
-    title: String,
-    x: String,
-    y: String,
-    columns: Vec<String>,
-    rows: Vec<String>,
-    values: Vec<Vec<Option<f64>>>,
-    note: String,
-    counterpart: String,
-}
-
-/// What JSON cannot say is left out of drawings.
-fn numbers(values: Vec<Option<f64>>) -> Vec<f64> {
-    values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect()
-}
-
-impl From<PlotBlock> for Plot {
-    fn from(block: PlotBlock) -> Plot {
-        let own: Vec<Series> = block.series.into_iter().map(Series::from).collect();
-        let count = block.paper.len();
-        let paper = block.paper.into_iter().enumerate().map(|(number, one)| {
-            // Of the series of the same name, or of those in the same order; else by itself.
-            let of = own.iter().position(|series| series.name == one.name);
-            let of = of.or((count == own.len()).then_some(number));
-            let name =
-                if one.place.is_empty() { one.name.clone() } else { format!("{}, {}", one.name, one.place) };
-            Series { name, printed: true, of, ..Series::from(one) }
-        });
-        let paper: Vec<Series> = paper.collect();
-        Plot {
-            title: micro(&block.title),
-            x: micro(&block.x),
-            y: micro(&block.y),
-            series: own.into_iter().chain(paper).collect(),
-            log_x: block.log_x,
-            log_y: block.log_y,
-            note: micro(&block.note),
-            counterpart: block.counterpart,
-        }
-    }
-}
-
-impl From<SeriesBlock> for Series {
-    fn from(block: SeriesBlock) -> Series {
-        let xs = match block.xs {
-            Xs::Names(names) => Xs::Names(names.iter().map(|name| micro(name)).collect()),
-            numbers @ Xs::Numbers(_) => numbers,
-        };
-        Series {
-            name: micro(&block.name),
-            xs,
-            ys: numbers(block.ys),
-            spread: numbers(block.spread),
-            ..Series::default()
-        }
-    }
 }
 
 impl TableBlock {
@@ -335,21 +249,6 @@ impl From<TableBlock> for Table {
             title: micro(&block.title),
             head: block.head.iter().map(|cell| micro(cell)).collect(),
             rows: block.rows.iter().map(|row| row.iter().map(|cell| micro(cell)).collect()).collect(),
-        }
-    }
-}
-
-impl From<HeatBlock> for Heat {
-    fn from(block: HeatBlock) -> Heat {
-        Heat {
-            title: micro(&block.title),
-            x: micro(&block.x),
-            y: micro(&block.y),
-            columns: block.columns.iter().map(|name| micro(name)).collect(),
-            rows: block.rows.iter().map(|name| micro(name)).collect(),
-            values: block.values.into_iter().map(numbers).collect(),
-            note: micro(&block.note),
-            counterpart: block.counterpart,
         }
     }
 }
