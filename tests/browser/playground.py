@@ -372,6 +372,13 @@ def controls(checks, page):
         const select = document.querySelector('[data-design="b"] .control select'); select.value = 'single'; select.dispatchEvent(new Event('change')); })()""")
     added = page.ask("document.querySelector('[data-design=\"b\"] textarea').value")
     checks.that(added == 'model = "host"\n\n[scheduler]\npolicy = "single"\n', f"a policy that is not in the text: {added}")
+    page.ask("""(() => { const of = (key) => [...document.querySelectorAll('[data-design="a"] .control')].find((one) => one.textContent.trim().startsWith(key));
+        const range = of('alpha').querySelector('[type=range]'); range.value = 0.4; range.dispatchEvent(new Event('input')); range.dispatchEvent(new Event('change'));
+        const beta = of('beta').querySelector('[type=text]'); beta.value = 17.6; beta.dispatchEvent(new Event('change')); })()""")
+    biased = page.ask("document.querySelector('[data-design=\"a\"] textarea').value")
+    checks.that(biased.count("alpha") == 1 and "[[processor]]\nbeta = \"17.6 us\"\nalpha = 2.51\nname = \"cpu\"" in biased, f"alpha and beta of the CPU: {biased}")
+    units = page.ask("[...document.querySelectorAll('.control')].filter((one) => !one.querySelector('.unit, select')).map((one) => one.textContent.trim())")
+    checks.that(set(units) == {"seed"}, f"controls without a unit: {units}")
     checks.that('rate = "1260 Mbit/s"' in text and 'policy = "round-robin"' in text, f"the controls do not write: {text}")
 
 

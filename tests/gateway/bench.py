@@ -77,6 +77,8 @@ def begin(chosen):
     for kind, arguments in ((peers.Peer, []), (peers.KernelEsp, []), (peers.Forebay, [chosen.forebay]),
                             (peers.Before, [chosen.before]), (peers.Relay, [chosen.relay]),
                             (peers.FourProcessors, [chosen.forebay]),
+                            *((kind, [chosen.forebay if kind.key in (chosen.peers or "").split(",") else None])
+                              for kind in (peers.Watched, peers.Watched20)),
                             (peers.WireGuardGo, [chosen.wireguard_go]),
                             (peers.Strongswan, [chosen.strongswan])):
         if not kind.is_wanted(arguments) or chosen.peers and kind.key not in ["forebay", *chosen.peers.split(",")]:

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import subprocess
+import sys
 
 from .namespaces import INSIDE, LAB, MTU_INSIDE, OTHER, OUTSIDE, SITES, Missing, Pair, need, run, wait_for
 
@@ -98,6 +99,10 @@ class Forebay(Peer):
     key, title, about = "forebay", "Forebay", "AES-128-GCM, ESP in UDP, one core"
     processors, plain = "", ""
 
+    def page(self, side):
+        """Its `[page]`, if it has one."""
+        return ""
+
     def __init__(self, program):
         need(program)
         super().__init__()
@@ -146,7 +151,7 @@ state = "state-{side}"
 
 [control]
 socket = "{self.socket(side)}"
-{self.processors}{self.sa(side, "out")}{self.sa(side, "in")}""")
+{self.page(side)}{self.processors}{self.sa(side, "out")}{self.sa(side, "in")}""")
         words = [self.program, "gateway", "--config", path]
         process = self.pair.start(side, *words, log=f"{self.directory}/{side}.log")
         self.pids.append(process.pid)
@@ -171,6 +176,51 @@ socket = "{self.socket(side)}"
 class FourProcessors(Forebay):
     key, title, about = "forebay-4", "Forebay, four processors", "two cores and two emulated cards at each end"
     processors = CARDS
+
+
+class Watched(Forebay):
+    """With a live page that nobody looks at; only if `--peers` names it."""
+
+    key, title, about = "forebay-page", "Forebay, a live page", "as Forebay, with [page]"
+    browsers = 0
+
+    @classmethod
+    def is_wanted(cls, arguments):
+        return arguments[0] is not None
+
+    def page(self, side):
+        return f'\n[page]\nlisten = "{self.path(side)}"\n'
+
+    def path(self, side):
+        return f"{self.directory}/{side}.page"
+
+    def ready(self):
+        super().ready()
+        for side in "ab" if self.browsers else "":
+            wait_for(f"{self.title}: page {side}", lambda side=side: os.path.exists(self.path(side)))
+            self.pair.start(side, sys.executable, "-c", BROWSERS, self.path(side), self.browsers)
+
+
+class Watched20(Watched):
+    key, title, about = "forebay-page-20", "Forebay, 20 browsers", "as Forebay, with [page] and 20 browsers at each end"
+    browsers = 20
+
+
+# So many readers of a page's stream of events.
+BROWSERS = """
+import selectors, socket, sys
+waiting = selectors.DefaultSelector()
+for _ in range(int(sys.argv[2])):
+    one = socket.socket(socket.AF_UNIX)
+    one.connect(sys.argv[1])
+    one.sendall(b"GET /events HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+    head = one.recv(1 << 16)
+    assert head.startswith(b"HTTP/1.1 200"), head
+    waiting.register(one, selectors.EVENT_READ)
+while True:
+    for key, _ in waiting.select():
+        assert key.fileobj.recv(1 << 16)
+"""
 
 
 class Before(Forebay):

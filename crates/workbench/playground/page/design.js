@@ -109,7 +109,7 @@ class Design {
   }
   control(one, id) {
     const write = (value) => {
-      this.area.value = one.at === null ? withPolicy(this.text, value) : replaced(this.text, one.at, value);
+      this.area.value = one.at === null ? inserted(this.text, one, value) : replaced(this.text, one.at, value);
       this.changed(one.at !== null);
     };
     const label = make("label", { for: id }, one.key.replaceAll("_", " "));
@@ -119,7 +119,7 @@ class Design {
       const select = make("select", { id, onchange: () => write(`"${select.value}"`) }, ...words.map((word) => make("option", { selected: word === now }, word)));
       return make("div", { class: "control" }, label, select);
     }
-    const value = Number(one.number.replaceAll("_", "")), whole = /^[0-9_]+$/.test(one.number) && !one.unit;
+    const value = Number(one.number.replaceAll("_", "")), whole = isWhole(one);
     const field = make("input", { id, type: "text", inputmode: "decimal", value: one.number.replaceAll("_", "") });
     const shown = (number) => (whole ? String(Math.max(1, Math.round(number))) : String(Number(number.toPrecision(3))));
     // A tenth to ten times what the scenario says, by equal factors.
@@ -130,8 +130,11 @@ class Design {
       const now = shown(Math.max(least, one.key === "busy" ? Math.min(1, value * 10 ** range.value) : value * 10 ** range.value));
       range.setAttribute("aria-valuetext", `${now} ${one.shown ?? ""}`.trim());
       field.value = now;
-      write(written(one, one.number.includes("_") ? grouped(now) : now));
+      // A key that is not in the text yet is written once, at the end: its control is another one then.
+      if (one.at !== null) put();
     });
+    const put = () => write(written(one, one.number.includes("_") ? grouped(field.value) : field.value));
+    range.addEventListener("change", () => one.at === null && put());
     field.addEventListener("change", () => write(written(one, field.value.trim())));
     return make("div", { class: "control" }, label, range, make("span", { class: "worth" }, field, ...(one.shown ? [make("span", { class: "unit" }, one.shown)] : [])));
   }

@@ -11,7 +11,6 @@ const CURVES = [
 /** Runs of a sweep at most. */
 const RUNS_MAX = 400;
 const pathOf = (one) => (one.group.path ? `${one.group.path}.${one.key}` : one.key);
-const isWhole = (one) => /^[0-9_]+$/.test(one.number) && !one.unit;
 /** The controls of both parameters: their key, and the fields of their values. */
 const AXES = [
   { key: "#key", from: "#from", to: "#to", points: "#points", units: ".unit-1", first: "traffic.rate" },
