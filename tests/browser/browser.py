@@ -27,12 +27,15 @@ LABELS = """[...document.querySelectorAll('figure > svg, figure .scroll > svg')]
     const on = all.flatMap(([text, a], at) => all.slice(at + 1).filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 5 && b.top < a.bottom - 5).map(([other]) => `${name}: ${text} on ${other}`));
     return cut.concat(on); }).slice(0, 5)"""
 # Text with less contrast to what is behind it than WCAG 2.2 asks for (1.4.3): 4.5 to 1, of large text 3 to 1.
-FAINT = """(() => { const parts = (colour) => colour.match(/[\\d.]+/g).map(Number).slice(0, 4).map((one, at) => (colour.startsWith('color(') && at < 3 ? 255 * one : one));
-    const light = (colour) => { const [r, g, b] = parts(colour).map((one) => { const c = one / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-    const behind = (one) => { for (let at = one; at; at = at.parentElement) { const { backgroundColor } = getComputedStyle(at); if ((parts(backgroundColor)[3] ?? 1) > 0.5) return backgroundColor; } return 'rgb(255, 255, 255)'; };
+FAINT = """(() => { const parts = (colour) => { const all = colour.match(/[\\d.]+/g).map(Number); return [...all.slice(0, 3).map((one) => (colour.startsWith('color(') ? 255 * one : one)), all[3] ?? 1]; };
+    const light = (colour) => { const [r, g, b] = colour.map((one) => { const c = one / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const around = (one) => (one ? [one, ...around(one.parentElement)] : []);
+    const behind = (one) => around(one).map((at) => parts(getComputedStyle(at).backgroundColor)).find((colour) => colour[3] > 0.5) ?? [255, 255, 255, 1];
+    const opacity = (one) => around(one).reduce((product, at) => product * getComputedStyle(at).opacity, 1);
     return [...document.querySelectorAll('body *')].filter((one) => !one.closest('svg, option, script, style') && !one.matches(':disabled') && one.checkVisibility()
         && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())).flatMap((one) => {
-        const style = getComputedStyle(one), [a, b] = [light(style.color), light(behind(one))].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
+        const style = getComputedStyle(one), back = behind(one), own = parts(style.color), share = own[3] * opacity(one);
+        const [a, b] = [light(own.slice(0, 3).map((part, at) => share * part + (1 - share) * back[at])), light(back.slice(0, 3))].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
         const large = parseFloat(style.fontSize) >= 24 || parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700;
         return ratio < (large ? 3 : 4.5) ? [`${one.tagName}.${one.className} ${one.textContent.trim().slice(0, 30)}: ${ratio.toFixed(2)}`] : []; }).slice(0, 5); })()"""
 

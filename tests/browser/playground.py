@@ -588,6 +588,9 @@ def looks(checks, page, args):
                 page.settle()
                 page.picture(args.pictures / f"playground-{args.engine}-{width}-{'dark' if dark else 'light'}{part}.png", False)
             page.ask("document.getElementById('away').remove()")
+    # What is wrong is seen.
+    page.ask("(document.querySelector('.intro').style.opacity = 0.3, document.querySelector('#results figure.plot > svg text').setAttribute('x', -900))")
+    checks.that(page.ask(FAINT) and page.ask(LABELS), "text without contrast, or a label that is cut, is not seen")
 
 
 def main():

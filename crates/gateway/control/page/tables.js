@@ -56,10 +56,12 @@ function coded(node, text) {
 }
 
 /** Fills a table: columns are [head, class], rows are { bad, cells }; a cell is text, or { code }. */
+/** A word joiner keeps a unit such as packets/s in one line. */
+const whole = (head) => head.replaceAll("/", "/\u2060");
 function fill(table, caption, columns, rows, none) {
   if (!table.tHead) {
     table.className = "cards";
-    table.append(make("caption", {}, caption), make("thead", {}, make("tr", {}, ...columns.map(([head, cls]) => make("th", { scope: "col", class: cls }, head)))), make("tbody"));
+    table.append(make("caption", {}, caption), make("thead", {}, make("tr", {}, ...columns.map(([head, cls]) => make("th", { scope: "col", class: cls }, whole(head))))), make("tbody"));
   }
   const body = table.tBodies[0];
   if (rows.length === 0) {
