@@ -89,7 +89,7 @@ function film(one, title) {
       dots(inside[at], begin + label, y + 5, width - begin - label - 8, own, finish ? 2 : 3);
       // The candidates of the choice that was made last.
       const taken = chosen?.processor === at;
-      if (finish) write(Number.isFinite(finish[at]) ? `${taken ? "chosen: " : ""}${us(finish[at])}` : "not able", width - 6, y + 31, { tint: taken ? text : quiet, right: true, bold: taken, room: width - begin - label });
+      if (finish) write(Number.isFinite(finish[at]) ? `${taken ? "chosen: " : ""}done in ${us(finish[at])}` : "not able", width - 6, y + 31, { tint: taken ? text : quiet, right: true, bold: taken, room: width - begin - label });
     });
     let y = 12 + row * processors.length;
     const strip = (words, span, towards) => {
