@@ -34,7 +34,7 @@ help:
 	@echo '  make interop         the whole matrix of suites against scapy and tshark'
 	@echo '  make interop-vm      Linux and strongSwan as peers, in virtual machines of software emulation; PEERS=all: the table of docs/interop.md'
 	@echo '  make userlands       two gateways from the package and the documentation, in Debian 12 and 13, Ubuntu 22.04 and 24.04; SUITES="trixie noble"'
-	@echo '  make browser         every report in a real Chromium'
+	@echo '  make browser         every report in a real Chromium; the playground and the live page in Firefox too'
 	@echo '  make dpdk            crypto devices and links by DPDK (fetches libdpdk-dev): vectors, and two gateways on its virtual devices'
 	@echo '  make gpu             GPUs by OpenCL or CUDA (fetches pocl, which needs none): vectors, faults, and two gateways with one'
 	@echo '  make rtl             the Verilog cores in simulation as processors: vectors, scapy, tshark, and two gateways with one; RTL_VM=1: Linux'
