@@ -123,7 +123,10 @@ function film(one, title) {
     if (chosen) {
       const went = `Placed last: ${name(chosen)} on ${processors[chosen.processor]}, after ${us(chosen.chosen_s - chosen.arrived_s)} in the input; done ${us(chosen.completed_s - chosen.chosen_s)} later.`;
       const listed = (finish ?? []).map((value, at) => `${processors[at]} ${Number.isFinite(value) ? us(value) : "not able"}`).join(", ");
-      const rule = ["finish-time", "adaptive-alpha"].includes(policy) ? "the earliest is chosen" : `policy ${policy} chooses`;
+      const least = Math.min(...(finish ?? []).filter(Number.isFinite)), isLeast = finish?.[chosen.processor] <= least;
+      // Of a burst each processor gets a share, and a queue may be full.
+      const byTime = isLeast ? "the earliest is chosen" : "chosen for a share of a burst, or because earlier ones are full";
+      const rule = ["finish-time", "adaptive-alpha"].includes(policy) ? byTime : `policy ${policy} chooses`;
       lines.push(finish ? `${went} Predicted finish, with alpha and beta: ${listed}; ${rule}.` : turnstiles.length ? `${went} The first core that was idle at the free turnstile took it.` : went);
     }
     const left = byLeaving.findLast((packet) => packet.left_s <= now);
