@@ -221,6 +221,9 @@ impl Probe for Timeline {
     }
 
     fn chosen(&mut self, choice: Choice) {
-        self.choices.push(choice);
+        // A job that was held up may be placed at the same instant: its choice is on the line already.
+        if self.choices.last().is_none_or(|last| last.packet != choice.packet) {
+            self.choices.push(choice);
+        }
     }
 }

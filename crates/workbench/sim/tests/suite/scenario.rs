@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use forebay_sim::{Answers, Document, Feed, Options, RunningCore, Scenario, run};
+use forebay_sim::{Answers, Document, Doing, Feed, Options, RunningCore, Scenario, run};
 use forebay_time::Duration;
 use miette::Diagnostic;
 
@@ -410,7 +410,13 @@ fn cores_that_go_with_their_bursts_reach_what_the_formula_says() {
     let (columns, timeline) = (outcome.columns.unwrap(), outcome.timeline.unwrap());
     assert_eq!((columns.processor[0], columns.processor[1]), (0, 1));
     assert!(columns.completed.is_sorted(), "one SA in order");
-    assert_eq!(timeline.spans().count(), 201);
+    // Each burst is taken, computed and completed, one core at a time in each turnstile.
+    for what in [Doing::Take, Doing::Compute, Doing::Complete] {
+        let mut of: Vec<_> = timeline.spans().filter(|span| span.what == what).collect();
+        of.sort_by_key(|span| span.from);
+        assert_eq!(of.len(), 201);
+        assert!(what == Doing::Compute || of.windows(2).all(|two| two[0].until <= two[1].from), "{what:?}");
+    }
     assert!(columns.chosen.iter().zip(&columns.arrived).all(|(chosen, arrived)| chosen >= arrived));
     let json =
         serde_json::to_value(Document::new(&scenario, &run(&scenario, Options::default()).unwrap())).unwrap();
