@@ -68,7 +68,7 @@ setup:
 
 # With devices of software for DPDK and OpenCL, whose tests are skipped where these cannot be had.
 setup-test:
-	@scripts/setup.sh build test dpdk gpu hardware
+	@scripts/setup.sh build test lab dpdk gpu hardware
 
 $(FOREBAY): setup
 	$(CARGO) build --release --locked --package forebay-cli --bin forebay

@@ -13,7 +13,7 @@ tests=$here/../tests/gateway
 forebay=$(realpath "$1") extent=$2
 shift 2
 # The longest first.
-[ $# -gt 0 ] || set -- keys guard two_sites tunnel_new icmp families restart roll_over replay pair cluster page privileges links \
+[ $# -gt 0 ] || set -- keys guard two_sites image tunnel_new icmp families restart roll_over replay pair cluster page privileges links \
     hostile offloads queues per_cpu per_cpu_acquire taps beside_ike xdp many_sas soak
 if [ $# -gt 1 ]; then
     logs=$(mktemp -d)
@@ -54,6 +54,14 @@ for name in "$@"; do
         # shellcheck disable=SC2086 # words
         PATH=$("$here/etcd.sh"):$PATH timeout --kill-after=10 600 "$tests/cluster.py" "$forebay" $few
         echo "labs: cluster in $((SECONDS - began)) s"
+        ;;
+    # Containers in it, one for each command. The gateway's own program is what packages and images have.
+    image)
+        began=$SECONDS
+        program=$(dirname "$forebay")/forebay-gateway
+        [ -x "$program" ] || program=$forebay
+        timeout --kill-after=10 600 "$here/../tests/packaging/image.py" --of "$program"
+        echo "labs: image in $((SECONDS - began)) s"
         ;;
     page) lab "$tests/page.py" TUNNELS=50 ;;
     queues) lab "$tests/queues.py" QUEUES=2 TUNNELS=4 ;;
