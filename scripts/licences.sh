@@ -4,7 +4,7 @@ set -euo pipefail
 
 if ! cargo deny --version >/dev/null 2>&1; then
     echo "licences: installing cargo-deny (some minutes, once)"
-    cargo install --locked --quiet cargo-deny --no-default-features
+    "$(dirname "$0")/tool.sh" cargo-deny "${CARGO_HOME:-$HOME/.cargo}" --no-default-features
 fi
 cargo deny --all-features check licenses bans sources
 # What the playground has in a browser only.

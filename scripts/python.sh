@@ -6,10 +6,13 @@
 #   scripts/python.sh studies   the same, and every study in its quick form; commands and tutorials find the environment.
 #                               Says so and ends with 0 where PyPI, which the environment is made from, cannot be had
 #   scripts/python.sh wheel     the wheel and the source distribution in target/wheels, and the wheel in the environment
+#   scripts/python.sh zig       and zig, by which wheels and programs for old systems are built, in target/python
+#   scripts/python.sh wheels TRIPLE...  wheels for manylinux, GLIBC= or newer, by zig; and the source distribution
 #   scripts/python.sh test      mypy and pytest on the package, and the wheel in clean environments of the oldest and the
 #                               newest CPython that are here
 #   scripts/python.sh sdist     builds the wheel from the source distribution alone, and tries it (some minutes)
 #
+# MODULE_FEATURES=as-tested: the module of what `cargo test --workspace` has compiled (python/Cargo.toml). STUDIES=no: `test` leaves out what `studies` has run.
 # PYTHON: the interpreter, python3 by default; 3.10 or later. PROFILE: Cargo's profile of `develop`; WHEEL_PROFILE: of `wheel`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,6 +21,8 @@ python=${PYTHON:-python3}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 env=$(realpath -m target/python)
 wheels=$(realpath -m target/wheels)
+features=()
+[ -z "${MODULE_FEATURES:-}" ] || features=(--features "$MODULE_FEATURES")
 
 fail() {
     echo "python: $*" >&2
@@ -49,8 +54,10 @@ need_environment() {
 develop() {
     need_environment
     VIRTUAL_ENV=$env CARGO_TARGET_DIR=$target "$env/bin/maturin" develop --quiet --locked \
-        --manifest-path python/Cargo.toml --profile "${PROFILE:-dev}"
+        --manifest-path python/Cargo.toml --profile "${PROFILE:-dev}" "${features[@]}"
 }
+
+of_studies=(tests/test_study.py tests/test_figures.py tests/test_notebooks.py)
 
 studies() {
     if ! environment; then
@@ -58,7 +65,7 @@ studies() {
         return
     fi
     develop
-    (cd python && "$env/bin/python" -m pytest -q tests/test_study.py tests/test_figures.py tests/test_notebooks.py)
+    (cd python && "$env/bin/python" -m pytest -q "${of_studies[@]}")
 }
 
 # A source distribution has the crates; what they take from outside of their folders when they are compiled is added.
@@ -72,10 +79,29 @@ wheel() {
     need_environment
     rm -rf "$wheels" && mkdir -p "$wheels"
     CARGO_TARGET_DIR=$target "$env/bin/maturin" build --locked --manifest-path python/Cargo.toml \
-        --profile "${WHEEL_PROFILE:-quick}" --out "$wheels" --interpreter "$env/bin/python"
+        --profile "${WHEEL_PROFILE:-quick}" "${features[@]}" --out "$wheels" --interpreter "$env/bin/python"
     source_distribution
     "$env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/forebay-*.whl
     ls -l "$wheels" | awk 'NR > 1 { printf "python: %s, %.1f MB\n", $9, $5 / 1e6 }'
+}
+
+zig() {
+    need_environment
+    "$env/bin/pip" install --quiet --disable-pip-version-check -r python/requirements-release.txt ||
+        fail "the packages of python/requirements-release.txt cannot be installed in target/python"
+}
+
+# Each for the C library GLIBC and newer ones: maturin refuses a module that wants more.
+wheels() { # triples
+    zig
+    rm -rf "$wheels" && mkdir -p "$wheels"
+    local triple
+    for triple in "$@"; do
+        PATH=$env/bin:$PATH CARGO_TARGET_DIR=$target "$env/bin/maturin" build --quiet --locked --manifest-path python/Cargo.toml \
+            --profile "${WHEEL_PROFILE:-quick}" --out "$wheels" --zig --target "$triple" --compatibility "manylinux_${GLIBC//./_}"
+    done
+    source_distribution
+    try_wheel "$(echo "$wheels"/forebay-*"$(uname -m)".whl)"
 }
 
 # The CPythons of 3.10 and later on the PATH and of pyenv, oldest first: version and path.
@@ -107,7 +133,9 @@ tests() {
     [ -e "$(echo "$wheels"/forebay-*.whl)" ] || wheel
     develop
     (cd python && "$env/bin/mypy" forebay)
-    (cd python && "$env/bin/python" -m pytest -q tests)
+    local left_out=()
+    [ "${STUDIES:-}" != no ] || left_out=("${of_studies[@]/#/--ignore=}")
+    (cd python && "$env/bin/python" -m pytest -q tests "${left_out[@]}")
     (cd tests/peers && FOREBAY=$env/bin/forebay "$env/bin/python" -m pytest -q)
     try_wheel "$(echo "$wheels"/forebay-*.whl)"
 }
@@ -130,7 +158,9 @@ env) need_environment ;;
 develop) develop ;;
 studies) studies ;;
 wheel) wheel ;;
+zig) zig ;;
+wheels) shift && wheels "$@" ;;
 test) tests ;;
 sdist) sdist ;;
-*) fail "expected env, develop, studies, wheel, test or sdist, found '${1:-}'" ;;
+*) fail "expected env, develop, studies, wheel, zig, wheels, test or sdist, found '${1:-}'" ;;
 esac

@@ -2,7 +2,7 @@
 # Builds the documentation as a site into target/site and says where it is.
 #
 # mdbook is taken from the PATH or from target/tools. Otherwise it is fetched: a Debian package if there is a new one, else built
-# by cargo into target/tools, which takes some minutes once. Where it cannot be had, this fails; DOCS=skip, for machines
+# by cargo into target/tools, which takes a minute or two once. Where it cannot be had, this fails; DOCS=skip, for machines
 # without a registry, says so and goes on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,7 +38,7 @@ if ! find_mdbook; then
     fi
     if ! find_mdbook; then
         echo "docs: building mdbook $version into target/tools"
-        cargo install --quiet --locked --no-default-features --features search "mdbook@$version" --root target/tools ||
+        scripts/tool.sh "mdbook@$version" target/tools --no-default-features --features search ||
             give_up "mdbook cannot be had here" "cargo install mdbook --version $version"
     fi
 fi
