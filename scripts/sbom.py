@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Prints what a binary holds as a software bill of materials: CycloneDX 1.5, JSON.
 
-    sbom.py [--no-default-features]      of the whole command, or of the gateway alone
+    sbom.py                                      of the whole command
+    sbom.py --no-default-features [--with-libc]  of the gateway alone; with the C library, as in the image
+    sbom.py --of-package forebay-python          of a package of the workspace by itself: the module of the wheel
 
 The binary is the one for CARGO_BUILD_TARGET, or for this machine. The same lock file gives the same bytes: the document's
 number comes from its contents, and its time is SOURCE_DATE_EPOCH or that of the last commit.
 """
 
+import argparse
 import datetime
 import json
 import os
@@ -58,22 +61,36 @@ def component(package, sums):
     return found
 
 
-def of_the_system():
-    """The library in C that is linked from a package of the distribution."""
-    if not (Path("/usr/share/doc/libipsec-mb-dev/copyright").exists() and target().startswith("x86_64-")):
-        return []
-    words = ["dpkg-query", "--show", "--showformat=${Version}", "libipsec-mb-dev"]
-    version = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    purl = f"pkg:deb/debian/libipsec-mb-dev@{version}?arch=amd64"
-    licence = [{"license": {"id": "BSD-3-Clause"}}]
-    name = "Intel IPsec multi-buffer library"
-    return [{"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl, "licenses": licence}]
+def installed(package):
+    """The version of a package of Debian that is here, or None."""
+    words = ["dpkg-query", "--show", "--showformat=${Version}", package]
+    done = subprocess.run(words, capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 and done.stdout else None
 
 
-def document(data, gateway_alone):
-    needed = linked(data)
+def of_debian(package, name, licence, architecture):
+    """A library of the distribution as a component."""
+    purl = f"pkg:deb/debian/{package}@{installed(package)}?arch={architecture}"
+    return {"type": "library", "bom-ref": purl, "name": name, "version": installed(package), "purl": purl, "licenses": [licence]}
+
+
+def of_the_system(with_libc):
+    """The libraries in C that come from packages of the distribution: linked, or beside the program in the image."""
+    architecture = "amd64" if target().startswith("x86_64-") else "arm64"
+    found = []
+    if architecture == "amd64" and Path("/usr/share/doc/libipsec-mb-dev/copyright").exists():
+        licence = {"license": {"id": "BSD-3-Clause"}}
+        found.append(of_debian("libipsec-mb-dev", "Intel IPsec multi-buffer library", licence, architecture))
+    if with_libc:
+        package = next(one for one in ("libc6-arm64-cross", "libc6") if architecture == "arm64" or one == "libc6" if installed(one))
+        found.append(of_debian(package, "GNU C library", {"expression": "LGPL-2.1-or-later"}, architecture))
+    return found
+
+
+def document(data, name, package, features, with_libc):
+    needed = linked(data, package, features)
     packages = {package["id"]: package for package in data["packages"] if package["id"] in needed}
-    main = next(package for package in packages.values() if package["name"] == "forebay-cli")
+    main = next(one for one in packages.values() if one["name"] == package)
     sums = checksums()
     order = sorted(packages.values(), key=lambda package: (package["name"], package["version"]))
     nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
@@ -82,7 +99,6 @@ def document(data, gateway_alone):
         of_it = nodes[package["id"]]["deps"]
         return sorted({reference(packages[one["pkg"]]) for one in of_it if one["pkg"] in packages})
 
-    name = "forebay-gateway" if gateway_alone else "forebay"
     body = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
@@ -98,12 +114,23 @@ def document(data, gateway_alone):
                 "properties": [{"name": "forebay:target", "value": target()}],
             },
         },
-        "components": [component(package, sums) for package in order if package is not main] + of_the_system(),
+        "components": [component(package, sums) for package in order if package is not main] + of_the_system(with_libc),
         "dependencies": [{"ref": reference(package), "dependsOn": needs(package)} for package in order],
     }
     number = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(body, sort_keys=True))
     return {"$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json", "serialNumber": f"urn:uuid:{number}", **body}
 
 
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--no-default-features", action="store_true")
+    parser.add_argument("--with-libc", action="store_true")
+    parser.add_argument("--of-package", metavar="NAME")
+    given = parser.parse_args()
+    name = given.of_package or ("forebay-gateway" if given.no_default_features else "forebay")
+    features = ["--no-default-features"] if given.no_default_features else []
+    print(json.dumps(document(metadata(), name, given.of_package or "forebay-cli", features, given.with_libc), indent=1))
+
+
 if __name__ == "__main__":
-    print(json.dumps(document(metadata(sys.argv[1:]), "--no-default-features" in sys.argv[1:]), indent=1))
+    main()

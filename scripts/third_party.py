@@ -17,8 +17,8 @@ from pathlib import Path
 TEXTS = re.compile(r"(?i)(licen[cs]e|copying|copyright|notice)")
 
 
-def metadata(features):
-    words = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target(), *features]
+def metadata():
+    words = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target()]
     return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
 
 
@@ -30,25 +30,11 @@ def target():
     return re.search(r"host: (\S+)", text)[1]
 
 
-def linked(data):
-    """What the commands (`forebay-cli`) need at run time, that package itself not."""
-    nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
-    waiting = [package["id"] for package in data["packages"] if package["name"] == "forebay-cli"]
-    seen = set()
-    while waiting:
-        one = waiting.pop()
-        if one in seen:
-            continue
-        seen.add(one)
-        for dependency in nodes[one]["deps"]:
-            if any(kind["kind"] is None for kind in dependency["dep_kinds"]):
-                waiting.append(dependency["pkg"])
-    return seen
-
-
-def linked_alone(data, package):
-    """The same of a package with the features that it has without the rest of the workspace."""
-    words = ["cargo", "tree", "--locked", "--package", package, "--target", target(), "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]
+def linked(data, package="forebay-cli", features=()):
+    """What a package of the workspace has in its binary, itself too: with its own features, not with those that the rest of the
+    workspace asks of the same crates."""
+    words = ["cargo", "tree", "--locked", "--package", package, *features, "--target", target(), "--edges", "normal,no-proc-macro",
+             "--prefix", "none", "--format", "{p}"]
     lines = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
     named = {tuple(line.split()[:2]) for line in lines if line}
     return {one["id"] for one in data["packages"] if (one["name"], "v" + one["version"]) in named}
@@ -56,8 +42,8 @@ def linked_alone(data, package):
 
 def main():
     alone = sys.argv[1:2] == ["--of-package"]
-    data = metadata([] if alone else sys.argv[1:])
-    needed = linked_alone(data, sys.argv[2]) if alone else linked(data)
+    data = metadata()
+    needed = linked(data, sys.argv[2]) if alone else linked(data, features=sys.argv[1:])
     packages = [package for package in data["packages"] if package["id"] in needed and package["source"]]
     texts = {}  # each text once, with those whose it is
     for package in sorted(packages, key=lambda package: (package["name"], package["version"])):

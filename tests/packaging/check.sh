@@ -22,6 +22,19 @@ grep -qx forebay-engine <<<"$inside" || fail "cargo tree says nothing of the gat
 for crate in parquet ratatui crossterm indicatif forebay-sim forebay-study; do
     ! grep -qx "$crate" <<<"$inside" || fail "$crate is in the gateway's binary"
 done
+# Its bill of materials and its licences are those of this binary, and not of the workspace's crates together.
+python3 scripts/sbom.py --no-default-features >"$work/gateway.cdx.json"
+python3 scripts/sbom.py >"$work/whole.cdx.json"
+python3 scripts/third_party.py --no-default-features >"$work/licences"
+for crate in parquet ratatui; do
+    ! grep -qF "pkg:cargo/$crate@" "$work/gateway.cdx.json" || fail "$crate is in the gateway's bill of materials"
+    ! grep -q "^$crate " "$work/licences" || fail "$crate is in the gateway's licences"
+    grep -qF "pkg:cargo/$crate@" "$work/whole.cdx.json" || fail "$crate is not in the bill of materials of the whole command"
+done
+# What looks for a C library that is too new sees one.
+! tests/packaging/glibc.py 2.2 "$gateway" >/dev/null || fail "glibc.py lets pass what needs more than glibc 2.2"
+tests/packaging/glibc.py 2.999 "$gateway" >/dev/null || fail "glibc.py refuses every program"
+
 # As installed: it runs the workbench for the workbench's commands, and says what to install where there is none.
 mkdir "$work/bin"
 cp --reflink=auto "$gateway" "$work/bin/forebay"
