@@ -102,8 +102,9 @@ test-hardware:
 # It builds the firmware too.
 test-interop: test-firmware
 	$(ASIDE) scripts/interop.sh target/debug/forebay quick
-# In the environment of the studies.
-test-tutorials: test-studies
+# These use the environment of the studies.
+test-tutorials test-packaging: test-studies
+test-tutorials:
 	$(ASIDE) tests/docs/tutorials.py target/debug/forebay
 	$(ASIDE) tests/docs/schemas.py
 	$(ASIDE) tests/docs/alerts.sh
