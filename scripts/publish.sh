@@ -4,6 +4,8 @@
 #   scripts/publish.sh check    makes every package and has cargo check its manifest and its dependencies; compiles nothing
 #   scripts/publish.sh build    the same, and builds the library from nothing but the packages: its examples, and each feature alone
 #
+# PACKAGES=DIRECTORY copies the packages there, numbered by the order in which they are published.
+#
 # Nothing is uploaded. Without a registry, the packages are listed only, and the output says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,6 +38,15 @@ else
     exit 1
 fi
 if grep '^warning: manifest has no' "$log"; then exit 1; fi
+if [ -n "${PACKAGES:-}" ]; then
+    number=0
+    for name in $(sed -n 's/^ *Uploading \(forebay[a-z0-9-]*\|[a-z-]*-sys\) v.*/\1/p' "$log"); do
+        number=$((number + 1))
+        file=$(echo "$target"/package/tmp-registry/"$name"-[0-9]*.crate)
+        cp "$file" "$PACKAGES/$(printf %02d "$number")-$(basename "$file")"
+    done
+    [ "$number" = "$count" ] || { echo "publish: $number of $count packages have a place in the order" >&2 && exit 1; }
+fi
 [ "$what" = build ] || exit 0
 
 # A workspace of the packages' files alone, each in the place of the registry's crate of its name.

@@ -95,13 +95,15 @@ zig() {
 wheels() { # triples
     zig
     rm -rf "$wheels" && mkdir -p "$wheels"
-    local triple
+    local triple own
     for triple in "$@"; do
         PATH=$env/bin:$PATH CARGO_TARGET_DIR=$target "$env/bin/maturin" build --quiet --locked --manifest-path python/Cargo.toml \
             --profile "${WHEEL_PROFILE:-quick}" --out "$wheels" --zig --target "$triple" --compatibility "manylinux_${GLIBC//./_}"
     done
     source_distribution
-    try_wheel "$(echo "$wheels"/forebay-*"$(uname -m)".whl)"
+    for own in "$wheels"/forebay-*"$(uname -m)".whl; do
+        [ ! -e "$own" ] || try_wheel "$own"
+    done
 }
 
 # The CPythons of 3.10 and later on the PATH and of pyenv, oldest first: version and path.
