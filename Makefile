@@ -81,37 +81,35 @@ demo: setup
 test: setup-test
 	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
 	$(CARGO) test --workspace --locked
-	@$(MAKE) --jobs=2 --no-print-directory with-the-programs
+	@$(MAKE) --no-print-directory with-the-programs
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
 
-# The tests that take the programs of `cargo test`, two at a time: the laboratories wait more than they compute. The others run in one
-# row beside them, and leave them the processor when they want it; each has all jobs to itself that cargo would give it alone.
-BESIDE = test-studies test-firmware test-hardware test-interop test-tutorials test-packaging
-ASIDE = env -u MAKEFLAGS -u MFLAGS nice
-.PHONY: with-the-programs labs $(BESIDE)
-with-the-programs: labs $(BESIDE)
+# The tests that take the programs of `cargo test`.
+WITH_THE_PROGRAMS = test-studies test-firmware test-hardware test-interop labs test-tutorials test-packaging
+.PHONY: with-the-programs $(WITH_THE_PROGRAMS)
+with-the-programs: $(WITH_THE_PROGRAMS)
 labs:
 	scripts/labs.sh target/debug/forebay quick
 test-studies:
-	MODULE_FEATURES=as-tested $(ASIDE) scripts/python.sh studies
+	MODULE_FEATURES=as-tested scripts/python.sh studies
 test-firmware:
-	nice $(MAKE) -C firmware test
+	$(MAKE) -C firmware test
 test-hardware:
-	nice $(MAKE) -C hardware test COUNT=20 OPERANDS=1000 CORES="aes-gcm esp-ctr-sha1 instructions"
+	$(MAKE) -C hardware test COUNT=20 OPERANDS=1000 CORES="aes-gcm esp-ctr-sha1 instructions"
 # It builds the firmware too.
 test-interop: test-firmware
-	$(ASIDE) scripts/interop.sh target/debug/forebay quick
+	scripts/interop.sh target/debug/forebay quick
 # These use the environment of the studies.
 test-tutorials test-packaging: test-studies
 test-tutorials:
-	$(ASIDE) tests/docs/tutorials.py target/debug/forebay
-	$(ASIDE) tests/docs/schemas.py
-	$(ASIDE) tests/docs/alerts.sh
+	tests/docs/tutorials.py target/debug/forebay
+	tests/docs/schemas.py
+	tests/docs/alerts.sh
 test-packaging:
-	$(ASIDE) tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
-	$(ASIDE) tests/packaging/setup.sh
-	$(ASIDE) tests/packaging/container.py
+	tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
+	tests/packaging/setup.sh
+	tests/packaging/container.py
 
 # For whoever develops: minutes after a change in one crate.
 quick:
