@@ -316,7 +316,7 @@ fn a_processor_that_is_not_chosen_is_tried() {
     let two = vec![core(cost(1_000, 1)), core(cost(300_000, 1))];
     let mut s = Scheduler::new(Config { batch: 32, trials: true, ..Config::new(two) }).unwrap();
     let mut sizes = Vec::new();
-    for round in 0..20_000u64 {
+    for round in 0..100_000u64 {
         let now = Time(round * 1_000_000_000);
         let shares = place(&mut s, now, &[64; 32]);
         sizes.extend(shares.iter().filter(|share| share.0 == 1).map(|share| share.1.len()));
