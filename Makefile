@@ -92,7 +92,7 @@ with-the-programs: $(WITH_THE_PROGRAMS)
 labs:
 	scripts/labs.sh target/debug/forebay quick
 test-studies:
-	MODULE_FEATURES=as-tested scripts/python.sh studies
+	scripts/python.sh studies
 test-firmware:
 	$(MAKE) -C firmware test
 test-hardware:

@@ -12,7 +12,7 @@
 #                               newest CPython that are here
 #   scripts/python.sh sdist     builds the wheel from the source distribution alone, and tries it (some minutes)
 #
-# MODULE_FEATURES=as-tested: the module of what `cargo test --workspace` has compiled (python/Cargo.toml). STUDIES=no: `test` leaves out what `studies` has run.
+# STUDIES=no: `test` leaves out what `studies` has run.
 # PYTHON: the interpreter, python3 by default; 3.10 or later. PROFILE: Cargo's profile of `develop`; WHEEL_PROFILE: of `wheel`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,8 +21,6 @@ python=${PYTHON:-python3}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 env=$(realpath -m target/python)
 wheels=$(realpath -m target/wheels)
-features=()
-[ -z "${MODULE_FEATURES:-}" ] || features=(--features "$MODULE_FEATURES")
 
 fail() {
     echo "python: $*" >&2
@@ -54,7 +52,7 @@ need_environment() {
 develop() {
     need_environment
     VIRTUAL_ENV=$env CARGO_TARGET_DIR=$target "$env/bin/maturin" develop --quiet --locked \
-        --manifest-path python/Cargo.toml --profile "${PROFILE:-dev}" "${features[@]}"
+        --manifest-path python/Cargo.toml --profile "${PROFILE:-dev}"
 }
 
 of_studies=(tests/test_study.py tests/test_figures.py tests/test_notebooks.py)
@@ -79,7 +77,7 @@ wheel() {
     need_environment
     rm -rf "$wheels" && mkdir -p "$wheels"
     CARGO_TARGET_DIR=$target "$env/bin/maturin" build --locked --manifest-path python/Cargo.toml \
-        --profile "${WHEEL_PROFILE:-quick}" "${features[@]}" --out "$wheels" --interpreter "$env/bin/python"
+        --profile "${WHEEL_PROFILE:-quick}" --out "$wheels" --interpreter "$env/bin/python"
     source_distribution
     "$env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/forebay-*.whl
     ls -l "$wheels" | awk 'NR > 1 { printf "python: %s, %.1f MB\n", $9, $5 / 1e6 }'

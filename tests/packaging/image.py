@@ -116,6 +116,9 @@ def two_sites(layout, manifest, work):
     bundle = work / "bundle"
     rootless = [] if os.geteuid() == 0 else ["--rootless"]
     subprocess.run(["umoci", "unpack", *rootless, "--image", f"{layout}:{name}", bundle], check=True, stdout=subprocess.DEVNULL)
+    # crun makes what is mounted on, and fails where another container of the same root has just made it.
+    for folder in ("proc", "dev", "tmp", "run/lab"):
+        (bundle / "rootfs" / folder).mkdir(parents=True, exist_ok=True)
     settings_of(bundle, work)
     program = work / "forebay"
     program.write_text(RUN.format(work=work, python=sys.executable))
