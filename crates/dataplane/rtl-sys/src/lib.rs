@@ -1,6 +1,6 @@
 //! The cores of `hardware/`, compiled by Verilator where it was installed when this was built (5.0 or later).
 //!
-//! [`Engine`] is an AEAD core and [`EspEngine`] an ESP engine, with their streams driven cycle by cycle in C++. Without Verilator
+//! `Engine` is an AEAD core and `EspEngine` an ESP engine, with their streams driven cycle by cycle in C++. Without Verilator
 //! the crate holds nothing but the two constants.
 
 /// Whether this build has the cores.
