@@ -136,3 +136,38 @@ pub fn bit_of(lane: usize) -> u64 {
 fn place_of(core: u32) -> usize {
     core as usize % CORES
 }
+
+#[cfg(test)]
+mod tests {
+    use forebay_crypto::Packet;
+    use forebay_time::Time;
+
+    use super::*;
+
+    fn put(outputs: &mut Outputs, session: u32) {
+        let (packet, at) = (Packet::default(), Time::ZERO);
+        let session = Some(SessionId(session));
+        outputs.push(0, Output { packet, tag: 0, session, result: Ok(()), admitted: at, released: at });
+    }
+
+    #[test]
+    fn a_lane_that_has_packets_is_never_taken_for_an_empty_one() {
+        for cores in [1, 2, CORES] {
+            let mut outputs = Outputs::new(cores);
+            let lanes = outputs.lanes() as u32;
+            (0..lanes).for_each(|n| {
+                let direction = if n < cores as u32 { Direction::Open } else { Direction::Seal };
+                outputs.open(SessionId(n), direction, n);
+            });
+            assert_eq!(outputs.filled(), 0);
+            (0..lanes).for_each(|n| put(&mut outputs, n));
+            for lane in 0..lanes as usize {
+                assert_ne!(outputs.filled() & bit_of(lane), 0, "lane {lane} of {lanes}");
+                let mut taken = Vec::new();
+                outputs.take(0, lane, &mut taken);
+                assert_eq!(taken.len(), 1, "lane {lane} of {lanes}");
+            }
+            assert_eq!((outputs.filled(), outputs.len()), (0, 0));
+        }
+    }
+}

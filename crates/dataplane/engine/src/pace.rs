@@ -204,6 +204,17 @@ mod tests {
     }
 
     #[test]
+    fn a_core_that_found_nobody_faster_looks_again_after_a_while() {
+        let (first, mut second) = cores(1);
+        assert_eq!(second.limit(Time::ZERO, BURST), BURST);
+        // The other one has become much faster, and has just done a burst.
+        let later = Time::ZERO + ALIKE_FOR;
+        (0..100).for_each(|_| first.ends(later, BURST, Duration::from_nanos(10 * BURST as u64)));
+        assert_eq!(second.limit(Time(later.0 - 1), BURST), BURST);
+        assert!(second.limit(later, BURST) < BURST);
+    }
+
+    #[test]
     fn a_slower_core_leaves_a_packet_to_a_faster_one_that_is_free_and_not_to_one_that_sleeps() {
         let (mut first, mut second) = cores(4);
         first.begins(Time::ZERO, 1);
