@@ -39,8 +39,6 @@ pub struct Seen {
     pub launches: Vec<u32>,
     /// Numbers of the records that were written, and whether they were zeros.
     pub written: Vec<(u32, bool)>,
-    /// How often it was asked whether a launch has ended.
-    pub asked: u32,
     /// How often everything was wiped.
     pub wipes: u32,
     /// Whether the device was released.
@@ -133,7 +131,6 @@ impl Runtime for Double {
     fn is_done(&mut self, index: usize) -> Result<bool, Lost> {
         self.check(Fault::Lost)?;
         let fault = self.handle.seen().fault;
-        self.handle.seen().asked += 1;
         let slot = &mut self.slots[index];
         let Some((result, polls)) = &mut slot.flying else { return Ok(true) };
         if fault == Fault::Hangs || *polls > 0 {

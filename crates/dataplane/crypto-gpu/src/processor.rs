@@ -19,9 +19,6 @@ const MAX_WRITING: usize = 1 << 14;
 /// in all.
 const DRAIN_POLLS: usize = 20_000;
 const DRAIN_PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
-/// A device that was busy is asked again when this part of the time that the launch has taken so far has passed: it answers late by
-/// no more, and a slow one is not asked in every round, which costs its driver's locks, also its own threads.
-const ASK_AGAIN: u64 = 32;
 /// Slots: with two, copies overlap with kernels; more let small launches run side by side.
 const SLOTS: std::ops::RangeInclusive<usize> = 2..=16;
 
@@ -76,8 +73,6 @@ pub struct Gpu {
 struct Slot {
     batch: Batch,
     state: State,
-    /// When the device is asked whether the launch has ended.
-    ask: Time,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -137,7 +132,7 @@ impl Gpu {
         let Some(index) = self.filling.take_if(|index| self.slots[*index].batch.len() > 0) else { return };
         let runtime = self.runtime.as_mut().expect("as in `runtime`");
         let launch = self.slots[index].batch.close(runtime.input(index));
-        (self.slots[index].state, self.slots[index].ask) = (State::Flying(self.next, now), now);
+        self.slots[index].state = State::Flying(self.next, now);
         self.next += 1;
         if let Err(lost) = runtime.launch(index, &launch) {
             self.lose(lost);
@@ -165,8 +160,8 @@ impl Gpu {
 
     /// Looks whether a slot's launch has ended, or has hung.
     fn look(&mut self, index: usize, now: Time, done: &mut Vec<Job>) -> Result<(), Lost> {
-        let Slot { state, ask, .. } = self.slots[index];
-        if state == State::Idle || now < ask {
+        let state = self.slots[index].state;
+        if state == State::Idle {
             return Ok(());
         }
         let is_done = self.runtime().is_done(index)?;
@@ -183,10 +178,8 @@ impl Gpu {
                 slot.batch.fail(done);
                 slot.state = State::Hung(number);
             }
-            State::Flying(_, since) => slot.ask = now + now.since(since) / ASK_AGAIN,
             State::Hung(_) if is_done => slot.state = State::Idle,
-            State::Hung(_) => slot.ask = now + self.limits.timeout / ASK_AGAIN,
-            State::Idle => {}
+            _ => {}
         }
         Ok(())
     }
