@@ -76,7 +76,7 @@ $(FOREBAY): setup
 build: $(FOREBAY)
 
 demo: setup
-	$(CARGO) run --profile quick --locked --package forebay-demo -- --out $(OUT)
+	$(CARGO) run --profile $(or $(PROFILE),quick) --locked --package forebay-demo -- --out $(OUT)
 
 test: setup-test
 	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null

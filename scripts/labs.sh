@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The tests in the laboratory of network namespaces, each in a laboratory of its own, two at a time: they wait more than they
-# compute. What each says comes when it has ended.
+# The tests in the laboratory of network namespaces, each in a laboratory of its own, several at a time: they wait more than
+# they compute. What each says comes when it has ended.
 #
 #   scripts/labs.sh FOREBAY quick|full [NAME...]
 #
-# JOBS is how many run at a time.
+# JOBS is how many run at a time, 4 by default.
 # `full` has ten thousand SAs instead of a thousand, all settings of AF_XDP, and a longer soak. Without namespaces or TUN they are skipped.
 set -euo pipefail
 
@@ -19,7 +19,7 @@ if [ $# -gt 1 ]; then
     logs=$(mktemp -d)
     trap 'rm -rf "$logs"' EXIT
     # shellcheck disable=SC2016 # for the inner shell
-    printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I{} bash -c \
+    printf '%s\n' "$@" | xargs -P "${JOBS:-4}" -I{} bash -c \
         '"$0" "$1" "$2" "$3" >"$4/$3" 2>&1 && ok=0 || ok=255; cat "$4/$3"; exit $ok' "$0" "$forebay" "$extent" {} "$logs"
     exit
 fi
