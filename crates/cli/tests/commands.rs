@@ -109,7 +109,18 @@ fn a_state_directory_says_what_it_has_and_what_is_missing() {
     assert!(bench.seal("sas.toml").status.success());
     let shown = said(&["state", "show"], 0);
     assert!(shown.contains("a gateway without [pair]") && shown.contains("records.log"), "{shown}");
-    std::fs::remove_file(bench.path("state/records.log")).unwrap();
+    // A journal of before, beside the note of today.
+    let journal = bench.path("state/records.log");
+    let before = std::fs::read(&journal).unwrap();
+    assert!(bench.seal("sas.toml").status.success());
+    let after = std::fs::read(&journal).unwrap();
+    std::fs::write(&journal, before).unwrap();
+    let refused = bench.seal("sas.toml");
+    let refused = (refused.status.code(), String::from_utf8(refused.stderr).unwrap());
+    assert!(refused.0 == Some(2) && refused.1.contains("older copy"), "{refused:?}");
+    std::fs::write(&journal, after).unwrap();
+    assert!(bench.seal("sas.toml").status.success());
+    std::fs::remove_file(&journal).unwrap();
     let shown = said(&["state"], 1);
     assert!(shown.contains("MISSING") && shown.contains("records.log"), "{shown}");
     let refused = bench.seal("sas.toml");
@@ -120,6 +131,8 @@ fn a_state_directory_says_what_it_has_and_what_is_missing() {
     );
     assert!(said(&["state", "accept"], 0).contains("accepted"));
     assert!(said(&["state"], 1).contains("has not taken it yet"));
+    assert!(bench.seal("sas.toml").status.success(), "it takes the operator's word as a gateway does");
+    assert!(said(&["state"], 0).contains("records.log"));
 }
 
 #[test]

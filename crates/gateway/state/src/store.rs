@@ -147,6 +147,19 @@ impl IvStore {
         lock.ok_or_else(|| IvStoreError::InUse { directory: self.directory.clone() })
     }
 
+    /// Makes this directory that of a program that reserves IVs beside or in the place of a gateway, in the role that the directory has:
+    /// what [`IvStore::enter`] looks at is looked at. `None` where a gateway has it, which does that itself.
+    ///
+    /// # Errors
+    /// As [`IvStore::claim`] and [`IvStore::enter`].
+    pub fn claim_if_free(&self) -> Result<Option<Lock>, IvStoreError> {
+        match self.claim() {
+            Err(IvStoreError::InUse { .. }) => Ok(None),
+            Err(error) => Err(error),
+            Ok(claimed) => self.enter(self.provenance()?.role).map(|()| Some(claimed)),
+        }
+    }
+
     /// Reserves `per_sa` IVs for each of `sas`, outbound SAs, and makes that durable. The ranges
     /// come in the order of the SAs; SAs with the same cipher key get disjoint ones.
     pub fn ranges<'a>(
