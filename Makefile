@@ -109,6 +109,7 @@ test-tutorials:
 test-packaging:
 	tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
 	tests/packaging/setup.sh
+	tests/packaging/libraries.sh
 	tests/packaging/container.py
 
 # For whoever develops: minutes after a change in one crate.

@@ -2,10 +2,13 @@
 
 use std::env;
 
+include!("packages.rs");
+
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
     println!("cargo::rerun-if-changed=src/port.c");
     println!("cargo::rerun-if-changed=src/fault.c");
+    println!("cargo::rerun-if-changed=packages.rs");
     println!("cargo::rerun-if-env-changed=FOREBAY_NO_DPDK");
     println!("cargo::rerun-if-env-changed=FOREBAY_DPDK_SANITIZE");
     let wanted = env::var_os("FOREBAY_NO_DPDK").is_none_or(|value| value.is_empty() || value == "0");
@@ -14,7 +17,9 @@ fn main() {
     }
     // Sessions are one object a device since 22.11.
     let mut search = pkg_config::Config::new();
-    let Ok(dpdk) = search.atleast_version("22.11").cargo_metadata(false).probe("libdpdk") else { return };
+    let Ok(dpdk) = search.atleast_version("22.11").cargo_metadata(false).probe("libdpdk") else {
+        return look_again_with_new_packages();
+    };
     let mut build = cc::Build::new();
     build
         .file("src/shim.c")

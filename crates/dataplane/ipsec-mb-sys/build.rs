@@ -5,13 +5,16 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 include!("src/max_burst.rs");
+include!("packages.rs");
+
+const HEADER: &str = "intel-ipsec-mb.h";
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
     println!("cargo::rerun-if-changed=src/max_burst.rs");
+    println!("cargo::rerun-if-changed=packages.rs");
     println!("cargo::rerun-if-env-changed=FOREBAY_NO_IPSEC_MB");
     println!("cargo::rerun-if-env-changed=IPSEC_MB_DIR");
-    println!("cargo::rerun-if-changed=/usr/include/intel-ipsec-mb.h");
 
     if env::var_os("CARGO_CFG_MIRI").is_some() {
         // Miri runs no C: src/stand_in.rs takes the place of shim.c and of the library.
@@ -25,11 +28,13 @@ fn main() {
         return;
     }
     let Some((include, lib)) = find() else {
+        look_again_with_new_packages();
         println!(
             "cargo::warning=libipsec-mb-dev is not installed: building with the portable crypto backend only"
         );
         return;
     };
+    println!("cargo::rerun-if-changed={}", include.join(HEADER).display());
     cc::Build::new()
         .file("src/shim.c")
         .include(include)
@@ -59,6 +64,6 @@ fn find() -> Option<(PathBuf, PathBuf)> {
             .iter()
             .map(|dir| prefix.join(dir))
             .find(|dir| has_library(dir))?;
-        include.join("intel-ipsec-mb.h").exists().then_some((include, lib))
+        include.join(HEADER).exists().then_some((include, lib))
     })
 }

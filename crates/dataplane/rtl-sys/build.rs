@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+include!("packages.rs");
+
 /// A core: its name in C++, the top module, and its parameters.
 type Core = (&'static str, &'static str, &'static [&'static str]);
 const CORES: [Core; 7] = [
@@ -20,8 +22,8 @@ const CORES: [Core; 7] = [
 const PIPELINED: Core = ("AesGcmPipelined", "aes_gcm", &["-GPIPELINED=1", "-GDIGIT=128"]);
 
 fn main() {
-    for source in ["engine.cc", "engine.h", "model.h", "aead.h", "esp.h"] {
-        println!("cargo::rerun-if-changed=src/{source}");
+    for source in ["src/engine.cc", "src/engine.h", "src/model.h", "src/aead.h", "src/esp.h", "packages.rs"] {
+        println!("cargo::rerun-if-changed={source}");
     }
     println!("cargo::rerun-if-env-changed=FOREBAY_NO_RTL");
     let wanted = env::var_os("FOREBAY_NO_RTL").is_none_or(|value| value.is_empty() || value == "0");
@@ -34,7 +36,7 @@ fn main() {
     if !wanted || env::var_os("CARGO_CFG_MIRI").is_some() || env::var("HOST") != env::var("TARGET") {
         return;
     }
-    let Some(root) = verilator_root() else { return };
+    let Some(root) = verilator_root() else { return look_again_with_new_packages() };
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it"));
     // Waveforms are compressed by zlib.
     let zlib = pkg_config::Config::new().cargo_metadata(false).probe("zlib").is_ok();

@@ -1,0 +1,1 @@
+../ipsec-mb-sys/packages.rs
