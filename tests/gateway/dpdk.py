@@ -75,7 +75,8 @@ def write(case):
     _, _, encapsulation, family, mtu, _ = CASES[case]
     for letter in "ab":
         text = xdp.config(letter, *links(case, letter), encapsulation, family)
-        text = text.replace("packet_size = 4096", f"packet_size = {mtu + 600}")
+        # The driver AF_PACKET has the kernel put fragments of IPv4 together: the largest datagram has to fit.
+        text = text.replace("packet_size = 4096", f"packet_size = {12_000 if mtu > 1500 else mtu + 600}")
         if CASES[case][0] == "tap" and letter == "a":
             # The kernel routes protected packets to the TAP, which the guard has to know as a way into the gateway.
             text = '[guard]\ninterfaces = ["fbtap"]\n' + text
@@ -179,7 +180,12 @@ def one(case):
         xdp.ip("host-a", "link", "set", "eth0", "address", "02:00:00:00:00:78")
         run("host-a", SEND, xdp.HOSTS[4][1], 100_000)
     xdp.end("a", signal.SIGKILL)
+    if outside_kind == "memif":
+        # DPDK's client of a memif does not find a server again that was killed (docs/links.md).
+        xdp.end("b")
     start("a")
+    if outside_kind == "memif":
+        start("b")
     if inside_kind == "tap":
         tap_interface()
     xdp.traffic([100], 0)
