@@ -1,10 +1,13 @@
-//! `forebay bench`: the data plane, the scheduler and the processors, measured.
+//! `forebay bench`: the data plane, the scheduler, the processors and whole gateways, measured.
 
 mod esp;
+mod gateway;
 mod processors;
+mod relay;
 mod scheduler;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
+use forebay_crypto::Direction;
 
 use forebay_terminal::Answer;
 
@@ -17,6 +20,29 @@ pub enum Bench {
     Scheduler(scheduler::SchedulerArgs),
     /// Measure setup time and time per block of each processor of this machine.
     Processors(processors::ProcessorsArgs),
+    /// Measure a gateway by every kind of link, between a generator and a sink on this machine, beside relays without IPsec.
+    Gateway(gateway::GatewayArgs),
+    /// Move packets between the links of a gateway's file without IPsec.
+    #[command(hide = true)]
+    Relay(relay::RelayArgs),
+}
+
+/// Directions to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    Out,
+    In,
+    Both,
+}
+
+impl Which {
+    fn directions(self) -> Vec<Direction> {
+        match self {
+            Which::Out => vec![Direction::Seal],
+            Which::In => vec![Direction::Open],
+            Which::Both => vec![Direction::Seal, Direction::Open],
+        }
+    }
 }
 
 impl Bench {
@@ -25,6 +51,8 @@ impl Bench {
             Bench::Esp(args) => esp::run(&args),
             Bench::Scheduler(args) => scheduler::run(&args),
             Bench::Processors(args) => processors::run(&args),
+            Bench::Gateway(args) => gateway::run(&args),
+            Bench::Relay(args) => relay::run(&args),
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use clap::{Args, ValueEnum};
-use forebay_crypto::Direction;
+use clap::Args;
 use forebay_processors::Backend;
 use forebay_terminal::Answer;
 use miette::IntoDiagnostic;
 
+use super::Which;
 use crate::request::measured;
 use forebay_measure::esp::{Line, Settings, measure};
 
@@ -40,23 +40,12 @@ pub struct EspArgs {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Which {
-    Out,
-    In,
-    Both,
-}
-
 /// Runs the command.
 pub fn run(args: &EspArgs) -> miette::Result<Answer> {
     let settings = Settings {
         proposal: args.proposal.clone(),
         sizes: args.size.clone(),
-        directions: match args.direction {
-            Which::Out => vec![Direction::Seal],
-            Which::In => vec![Direction::Open],
-            Which::Both => vec![Direction::Seal, Direction::Open],
-        },
+        directions: args.direction.directions(),
         cores: args.cores,
         backend: args.backend,
         seconds: args.seconds,

@@ -16,7 +16,7 @@ use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite};
 use forebay_engine::{Clock, Engine, Limits, Settings as EngineSettings, TAKE};
-use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
+use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_loadgen::median::median;
 use forebay_processors::{self as processors, Backend};
 use forebay_time::Duration;
@@ -226,14 +226,15 @@ impl Course {
 pub(crate) fn paths(
     cores: usize,
     backend: Backend,
-    suite: Suite,
+    (suite, encapsulation): (Suite, Encapsulation),
     size: usize,
     clock: Clock,
 ) -> miette::Result<Vec<Path>> {
     let keys = throwaway_keys(suite)?;
     let mut sad = Ipsec::default();
-    sad.add_outbound(tunnel(suite, true), IvRange::for_throwaway_key()).into_diagnostic()?;
-    sad.add_inbound(tunnel(suite, false)).into_diagnostic()?;
+    let sa = |outbound| SaConfig { encapsulation, ..tunnel(suite, outbound) };
+    sad.add_outbound(sa(true), IvRange::for_throwaway_key()).into_diagnostic()?;
+    sad.add_inbound(sa(false)).into_diagnostic()?;
     let limits = Limits { packet_capacity: size + OVERHEAD, ..Limits::default() };
     let with = EngineSettings { limits, ..EngineSettings::default() };
     let processors = || processors::core(backend).map(|core| vec![core]);
@@ -266,7 +267,8 @@ fn cores(settings: &Settings, suite: Suite, size: usize, direction: Direction) -
             rounds: 0,
         })
     };
-    paths(settings.cores, settings.backend, suite, size, clock)?.into_iter().enumerate().map(core).collect()
+    let of = (suite, Encapsulation::None);
+    paths(settings.cores, settings.backend, of, size, clock)?.into_iter().enumerate().map(core).collect()
 }
 
 /// One core's engine and the packets around it.

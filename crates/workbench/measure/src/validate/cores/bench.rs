@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use forebay_crypto::{Direction, Job, SessionId, Suite};
 use forebay_engine::{Clock, TAKE, Turnstile};
+use forebay_ipsec::Encapsulation;
 use forebay_loadgen::median::median;
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
@@ -45,7 +46,7 @@ impl Bench {
             size: settings.size,
             clock,
             plain: (0..TAKE).map(|_| plain_packet(settings.size)).collect(),
-            shared: paths(settings.cores, settings.backend, suite, settings.size, clock)?,
+            shared: paths(settings.cores, settings.backend, (suite, Encapsulation::None), settings.size, clock)?,
             ciphers: (0..settings.cores).map(cipher).collect::<miette::Result<_>>()?,
         })
     }
