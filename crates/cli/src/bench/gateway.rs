@@ -74,7 +74,8 @@ impl GatewayArgs {
                 .wrap_err_with(|| format!("--keys {}", path.display()))?,
             None => String::new(),
         };
-        let all = ["tun+udp", "tun+raw", "xdp+udp", "xdp+xdp", "xdp-generic+xdp-generic", "dpdk+dpdk", "kernel"];
+        let all =
+            ["tun+udp", "tun+raw", "xdp+udp", "xdp+xdp", "xdp-generic+xdp-generic", "dpdk+dpdk", "kernel"];
         let links = if self.link.is_empty() { all.map(str::to_owned).to_vec() } else { self.link.clone() };
         Ok(Settings {
             program: std::env::current_exe().into_diagnostic()?,
@@ -164,7 +165,11 @@ fn print(document: &Document) {
         generators.join(", "),
         document.generator_cpu,
         gateway.join(", "),
-        if document.rounds == 1 { "1 round".to_owned() } else { format!("medians of {} rounds", document.rounds) },
+        if document.rounds == 1 {
+            "1 round".to_owned()
+        } else {
+            format!("medians of {} rounds", document.rounds)
+        },
         document.seconds,
     );
     print!("{}", columns::fit(&head, columns::width()));

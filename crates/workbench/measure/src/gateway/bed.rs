@@ -12,9 +12,7 @@ use std::time::Duration;
 use forebay_links::features::{Features, RX_GRO, RX_UDP_GRO_FORWARDING, TX_UDP_SEGMENTATION};
 use miette::{Context as _, IntoDiagnostic as _, miette};
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::thread::{
-    CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity,
-};
+use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 
 use super::{Forwarder, Plan, file, wait_for};
 use crate::Error;
@@ -33,6 +31,15 @@ const GATEWAY: &str = "gateway";
 /// The interface of both hosts.
 pub(super) const INTERFACE: &str = "eth0";
 
+/// What a host leaves to its interface. A veth joins nothing that comes from one that has those of TCP.
+const SEGMENTATION: [&str; 5] = [
+    TX_UDP_SEGMENTATION,
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+];
+
 /// Files of this process's own view of /run.
 const DIRECTORY: &str = "/run/bench";
 /// How long a forwarder may take to start, and to end.
@@ -47,7 +54,11 @@ pub(super) fn prepare() -> Result<(), Error> {
     for (tool, package) in [("ip", "iproute2"), ("setpriv", "util-linux")] {
         let found = Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         if found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
-            return Err(miette!(help = format!("install {package}"), "cannot run {tool}: it is not installed").into());
+            return Err(miette!(
+                help = format!("install {package}"),
+                "cannot run {tool}: it is not installed"
+            )
+            .into());
         }
     }
     run(Command::new("mount").args(["-t", "tmpfs", "-o", "mode=0700", "none", "/run"]))?;
@@ -78,11 +89,13 @@ impl Bed {
         let _ = fs::remove_dir_all(directory);
         fs::create_dir(directory).into_diagnostic()?;
         let by_dpdk = match forwarder {
-            Forwarder::Gateway(_, kinds) | Forwarder::Relay(kinds) => [kinds.inside, kinds.outside].map(|kind| kind == super::Kind::Dpdk),
+            Forwarder::Gateway(_, kinds) | Forwarder::Relay(kinds) => {
+                [kinds.inside, kinds.outside].map(|kind| kind == super::Kind::Dpdk)
+            }
             Forwarder::Kernel => [false; 2],
         };
         cables(by_dpdk)?;
-        offloads(matches!(forwarder, Forwarder::Kernel))?;
+        offloads(matches!(forwarder, Forwarder::Kernel), plan.settings.cpus[0])?;
         let counts = || enter(NEAR, open_counts).and_then(|near| Ok([near, enter(FAR, open_counts)?]));
         let mut bed = Bed { child: None, log: directory.join("log"), sealer: None, counts: counts()? };
         let (command, kinds) = match forwarder {
@@ -109,11 +122,14 @@ impl Bed {
         let child = bed.child.insert(start.spawn().into_diagnostic().wrap_err("cannot run ip")?);
         let mut cpus = CpuSet::new();
         plan.gateway_cpus().iter().for_each(|&cpu| cpus.set(cpu));
-        sched_setaffinity(Some(pid(child)), &cpus).into_diagnostic().wrap_err("cannot set the gateway's CPUs")?;
+        sched_setaffinity(Some(pid(child)), &cpus)
+            .into_diagnostic()
+            .wrap_err("cannot set the gateway's CPUs")?;
         let came = wait_for(STARTS_WITHIN, watch, || {
             bed.look()?;
             let mut message = [0; 256];
-            let text = ready.recv(&mut message).map(|len| String::from_utf8_lossy(&message[..len]).into_owned());
+            let text =
+                ready.recv(&mut message).map(|len| String::from_utf8_lossy(&message[..len]).into_owned());
             Ok(text.is_ok_and(|text| text.lines().any(|line| line == "READY=1")))
         })?;
         if !came {
@@ -160,7 +176,8 @@ impl Drop for Bed {
         if let Some(child) = &mut self.child {
             let _ = kill_process(pid(child), Signal::TERM);
             let mut go_on = || ControlFlow::Continue(());
-            let ended = wait_for(ENDS_WITHIN, &mut go_on, || Ok(child.try_wait().is_ok_and(|end| end.is_some())));
+            let ended =
+                wait_for(ENDS_WITHIN, &mut go_on, || Ok(child.try_wait().is_ok_and(|end| end.is_some())));
             if !matches!(ended, Ok(true)) {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -238,7 +255,8 @@ fn cables(by_dpdk: [bool; 2]) -> miette::Result<()> {
             let off = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
             // A kernel without IPv6 has no such file.
             let _ = off;
-            fs::write("/proc/sys/net/ipv4/ip_forward", if namespace == GATEWAY { "1" } else { "0" }).into_diagnostic()
+            fs::write("/proc/sys/net/ipv4/ip_forward", if namespace == GATEWAY { "1" } else { "0" })
+                .into_diagnostic()
         })?;
         ip(&format!("-n {namespace} link set lo up"))?;
     }
@@ -246,7 +264,9 @@ fn cables(by_dpdk: [bool; 2]) -> miette::Result<()> {
         (NEAR, "10.2.0.10/16", "lan", "10.2.0.1", LAN, by_dpdk[0]),
         (FAR, "192.0.2.1/24", "wan", "192.0.2.2", WAN, by_dpdk[1]),
     ] {
-        ip(&format!("link add {interface} address {mac} netns {GATEWAY} type veth peer name {INTERFACE} netns {host}"))?;
+        ip(&format!(
+            "link add {interface} address {mac} netns {GATEWAY} type veth peer name {INTERFACE} netns {host}"
+        ))?;
         let (sink, length) = address.split_once('/').unwrap_or((address, "24"));
         ip(&format!("-n {host} address add {address} dev {INTERFACE}"))?;
         ip(&format!("-n {host} link set {INTERFACE} up"))?;
@@ -263,9 +283,9 @@ fn cables(by_dpdk: [bool; 2]) -> miette::Result<()> {
     ip(&format!("-n {FAR} route add 10.2.0.0/16 via 192.0.2.2"))
 }
 
-/// Gives the gateway's interfaces what a NIC has: packets of one TCP flow are joined on arrival (GRO), and UDP only where that is
-/// switched on, as a gateway does by itself. Hosts send packet by packet.
-fn offloads(is_kernel: bool) -> miette::Result<()> {
+/// Gives the gateway's interfaces what a NIC has: what arrives shortly one after the other is handed on together, and packets of one TCP flow
+/// among it are joined (GRO); UDP only where that is switched on, as a gateway does by itself. Hosts send packet by packet.
+fn offloads(is_kernel: bool, generator: usize) -> miette::Result<()> {
     enter(GATEWAY, || {
         let mut features = Features::open().into_diagnostic()?;
         for interface in ["lan", "wan"] {
@@ -278,12 +298,42 @@ fn offloads(is_kernel: bool) -> miette::Result<()> {
         }
         if is_kernel { ip(&format!("-n {GATEWAY} route add 10.1.0.0/16 via 192.0.2.1")) } else { Ok(()) }
     })?;
+    receive_in_threads(generator)?;
     for host in [NEAR, FAR] {
         enter(host, || {
             let mut features = Features::open().into_diagnostic()?;
-            let _ = features.switch(INTERFACE, TX_UDP_SEGMENTATION, false);
+            for name in SEGMENTATION {
+                let _ = features.switch(INTERFACE, name, false);
+            }
             Ok(())
         })?;
+    }
+    Ok(())
+}
+
+/// Has the gateway's interfaces receive in threads of the kernel, on the generator's CPU, which they get whenever a burst has been sent. By itself
+/// a veth receives each packet while it is sent, and never two together.
+fn receive_in_threads(generator: usize) -> miette::Result<()> {
+    let threads = || -> Vec<i32> {
+        let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_one = |pid: &i32| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.starts_with("napi/lan-") || name.starts_with("napi/wan-")
+        };
+        pids.filter(is_one).collect()
+    };
+    let before = threads();
+    for interface in ["lan", "wan"] {
+        // Of this namespace, as ip(8) mounts it. Before Linux 5.12 there are no such threads.
+        let write = format!("echo 1 > /sys/class/net/{interface}/threaded");
+        let _ = run(Command::new("ip").args(["netns", "exec", GATEWAY, "sh", "-c", &write]));
+    }
+    let mut cpu = CpuSet::new();
+    cpu.set(generator);
+    for thread in threads().into_iter().filter(|thread| !before.contains(thread)).filter_map(Pid::from_raw) {
+        // Only root of the whole machine may.
+        let _ = sched_setaffinity(Some(thread), &cpu);
     }
     Ok(())
 }
@@ -291,8 +341,10 @@ fn offloads(is_kernel: bool) -> miette::Result<()> {
 /// The error that a program has printed last: its lines behind the mark of its first one, up to the next mark.
 fn last_words(log: &str) -> Option<String> {
     let text = log.rsplit_once("× ").map_or(log, |(_, text)| text);
-    let lines = text.lines().map(|line| line.trim_matches(|c: char| c.is_whitespace() || "│├╰─▶".contains(c)));
-    let said: Vec<&str> = lines.take_while(|line| !line.starts_with("help:")).filter(|line| !line.is_empty()).collect();
+    let lines =
+        text.lines().map(|line| line.trim_matches(|c: char| c.is_whitespace() || "│├╰─▶".contains(c)));
+    let said: Vec<&str> =
+        lines.take_while(|line| !line.starts_with("help:")).filter(|line| !line.is_empty()).collect();
     match log.contains("× ") {
         true => Some(said.join(" ")),
         false => said.last().map(|line| (*line).to_owned()),

@@ -34,7 +34,8 @@ pub(super) fn plain(from: Ipv4Addr, to: Ipv4Addr, size: usize, flows: usize) -> 
 /// An IPv4 header in front of `packet`, which has room for it, and one of UDP if there are ports; ESP's protocol else.
 fn write_headers(packet: &mut [u8], from: Ipv4Addr, to: Ipv4Addr, ports: Option<[u16; 2]>) {
     let len = packet.len() as u16;
-    let header = ipv4::Header { ttl: 64, fragment_word: ipv4::DONT_FRAGMENT, ..ipv4::Header::between(from, to) };
+    let header =
+        ipv4::Header { ttl: 64, fragment_word: ipv4::DONT_FRAGMENT, ..ipv4::Header::between(from, to) };
     packet[..IP].copy_from_slice(&header.bytes());
     ipv4::rewrite(packet, IP, len, if ports.is_some() { protocol::UDP } else { protocol::ESP });
     if let Some([source_port, destination_port]) = ports {

@@ -78,7 +78,11 @@ pub(super) fn measure(
         let name = generator.join().unwrap_or_else(|_| Err(miette!("the generator failed")));
         // Why it has ended by itself says more than that nothing arrived.
         let cancelled = matches!(watched, Err(Error::Cancelled));
-        if cancelled { watched } else { name.map_err(Error::from).and_then(|name| Ok(Figure { generator: name, ..watched? })) }
+        if cancelled {
+            watched
+        } else {
+            name.map_err(Error::from).and_then(|name| Ok(Figure { generator: name, ..watched? }))
+        }
     });
     bed.sealer = source.sealer;
     figure
@@ -222,10 +226,11 @@ impl Source {
                 let report = link.send(left);
                 sent.fetch_add(report.taken as u64, Ordering::Relaxed);
                 left = &left[left.len() - report.would_block..];
+                // The kernel's threads receive on this CPU.
+                std::thread::yield_now();
                 if left.is_empty() {
                     break;
                 }
-                std::thread::yield_now();
             }
         }
         Ok(())

@@ -46,7 +46,13 @@ impl Bench {
             size: settings.size,
             clock,
             plain: (0..TAKE).map(|_| plain_packet(settings.size)).collect(),
-            shared: paths(settings.cores, settings.backend, (suite, Encapsulation::None), settings.size, clock)?,
+            shared: paths(
+                settings.cores,
+                settings.backend,
+                (suite, Encapsulation::None),
+                settings.size,
+                clock,
+            )?,
             ciphers: (0..settings.cores).map(cipher).collect::<miette::Result<_>>()?,
         })
     }
