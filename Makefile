@@ -251,9 +251,8 @@ bench-gateway: $(FOREBAY)
 	@scripts/setup.sh bench
 	@tests/gateway/wireguard-go.sh target/wireguard-go
 	@tests/gateway/strongswan.sh target/strongswan
-	$(CARGO) build --release --locked --quiet --package forebay-links --example bridge
 	@mkdir -p $(BENCH_OUT)
-	tests/gateway/bench.py $(FOREBAY) --relay $(dir $(FOREBAY))examples/bridge --wireguard-go target/wireguard-go/wireguard --strongswan target/strongswan \
+	tests/gateway/bench.py $(FOREBAY) --wireguard-go target/wireguard-go/wireguard --strongswan target/strongswan \
 		--json $(BENCH_OUT)/gateways.json --out $(BENCH_OUT)/gateways.html $(BENCH_ARGS)
 
 bench-simulator: $(FOREBAY)

@@ -2,8 +2,8 @@
 """Gateways side by side on one machine: Forebay, a relay without IPsec, wireguard-go, strongSwan's libipsec, and the
 veth without any.
 
-    tests/gateway/bench.py FOREBAY [--relay PROGRAM] [--before FOREBAY] [--wireguard-go PROGRAM]
-                           [--strongswan DIRECTORY] [--quick] [--json FILE] [--out FILE.html]
+    tests/gateway/bench.py FOREBAY [--before FOREBAY] [--wireguard-go PROGRAM] [--strongswan DIRECTORY] [--quick]
+                           [--json FILE] [--out FILE.html]
 
 For each of them the same, and nothing between the two gateways but a veth:
 
@@ -34,7 +34,6 @@ from benchmark import namespaces, peers, profile, reorder, report, traffic
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("forebay", help="the program: target/release/forebay")
-    parser.add_argument("--relay", metavar="PROGRAM", help="crates/dataplane/links/examples/bridge.rs, built: the limit without IPsec")
     parser.add_argument("--before", metavar="FOREBAY", help="another build of Forebay, measured in the same rounds")
     parser.add_argument("--peers", metavar="KEYS", help="of gateways, by commas; all of them without it")
     parser.add_argument("--wireguard-go", metavar="PROGRAM", help="built by tests/gateway/wireguard-go.sh")
@@ -75,7 +74,7 @@ def begin(chosen):
     """The gateways that run, and which do not and why."""
     running, missing = [], []
     for kind, arguments in ((peers.Peer, []), (peers.KernelEsp, []), (peers.Forebay, [chosen.forebay]),
-                            (peers.Before, [chosen.before]), (peers.Relay, [chosen.relay]),
+                            (peers.Before, [chosen.before]), (peers.Relay, [chosen.forebay]),
                             (peers.FourProcessors, [chosen.forebay]),
                             *((kind, [chosen.forebay if kind.key in (chosen.peers or "").split(",") else None])
                               for kind in (peers.Watched, peers.Watched20)),

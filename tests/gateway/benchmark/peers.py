@@ -97,7 +97,7 @@ class Forebay(Peer):
     """Forebay, ESP in UDP, as forebay gateway is without any settings."""
 
     key, title, about = "forebay", "Forebay", "AES-128-GCM, ESP in UDP, one core"
-    processors, plain = "", ""
+    processors, plain, command = "", "", ["gateway"]
 
     def page(self, side):
         """Its `[page]`, if it has one."""
@@ -152,7 +152,7 @@ state = "state-{side}"
 [control]
 socket = "{self.socket(side)}"
 {self.page(side)}{self.processors}{self.sa(side, "out")}{self.sa(side, "in")}""")
-        words = [self.program, "gateway", "--config", path]
+        words = [self.program, *self.command, "--config", path]
         process = self.pair.start(side, *words, log=f"{self.directory}/{side}.log")
         self.pids.append(process.pid)
 
@@ -171,6 +171,17 @@ socket = "{self.socket(side)}"
     def ask(self, side, *words):
         import json
         return json.loads(run(self.program, *words, "--socket", self.socket(side), "--json"))
+
+
+class Relay(Forebay):
+    """The links of the same file and nothing between them: packets are copied and get an outer header, without IPsec. No
+    gateway over these links is faster."""
+
+    key, title, about = "relay", "relay without IPsec", "TUN and UDP as Forebay's, no crypto: the limit"
+    command = ["bench", "relay"]
+
+    def version(self):
+        return ""
 
 
 class FourProcessors(Forebay):
@@ -229,35 +240,6 @@ class Before(Forebay):
     @classmethod
     def is_wanted(cls, arguments):
         return arguments[0] is not None
-
-
-class Relay(Peer):
-    """The links of the gateway, TUN and UDP with the same offloads, and nothing between them: packets are copied and get
-    an outer header, without IPsec. No gateway over these links is faster."""
-
-    key, title, about = "relay", "relay without IPsec", "TUN and UDP as Forebay's, no crypto: the limit"
-
-    def __init__(self, program):
-        if not program or not os.access(program, os.X_OK):
-            raise Missing("the relay (cargo build --release -p forebay-links --example bridge)")
-        super().__init__()
-        self.program = program
-        self.target = INSIDE["b"]
-
-    def gateway(self, side):
-        ends = [f"{OUTSIDE[side]}:4500", f"{OUTSIDE[OTHER[side]]}:4500"]
-        process = self.pair.start(side, self.program, "fb0", f"{INSIDE[side]}/24", MTU_INSIDE, *ends,
-                                  log=f"{LAB}/{self.key}-{side}.log")
-        self.pids.append(process.pid)
-
-    def ready(self):
-        for side in "ab":
-            def has_address(side=side):
-                words = self.pair.words(side, "ip", "-o", "addr", "show", "dev", "fb0")
-                return INSIDE[side] in subprocess.run(words, capture_output=True, text=True).stdout
-
-            wait_for(f"the relay {side}", has_address)
-            self.pair.ip(side, "route", "add", SITES[OTHER[side]], "dev", "fb0")
 
 
 class WireGuardGo(Peer):

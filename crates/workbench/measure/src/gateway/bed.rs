@@ -31,9 +31,11 @@ const GATEWAY: &str = "gateway";
 /// The interface of both hosts.
 pub(super) const INTERFACE: &str = "eth0";
 
-/// What a host leaves to its interface. A veth joins nothing that comes from one that has those of TCP.
-const SEGMENTATION: [&str; 5] = [
+/// What a host is not to leave to its interface: to a veth it would send batches, and packets without checksums. A veth joins nothing that comes
+/// from one that segments TCP.
+const OF_HOSTS: [&str; 6] = [
     TX_UDP_SEGMENTATION,
+    "tx-checksum-ip-generic",
     "tx-tcp-segmentation",
     "tx-tcp-ecn-segmentation",
     "tx-tcp-mangleid-segmentation",
@@ -44,6 +46,8 @@ const SEGMENTATION: [&str; 5] = [
 const DIRECTORY: &str = "/run/bench";
 /// How long a forwarder may take to start, and to end.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
+/// How long it takes then until a gateway has looked after the offloads of its interfaces: it does so twice a second.
+const LOOKS_WITHIN: Duration = Duration::from_millis(700);
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Makes places for files and names of namespaces.
@@ -135,6 +139,7 @@ impl Bed {
         if !came {
             return Err(miette!("it did not start within {} s", STARTS_WITHIN.as_secs()).into());
         }
+        wait_for(LOOKS_WITHIN, watch, || Ok(false))?;
         Ok(bed)
     }
 
@@ -302,7 +307,7 @@ fn offloads(is_kernel: bool, generator: usize) -> miette::Result<()> {
     for host in [NEAR, FAR] {
         enter(host, || {
             let mut features = Features::open().into_diagnostic()?;
-            for name in SEGMENTATION {
+            for name in OF_HOSTS {
                 let _ = features.switch(INTERFACE, name, false);
             }
             Ok(())

@@ -69,7 +69,7 @@ pub(super) fn measure(
             let mut cpu = CpuSet::new();
             cpu.set(plan.settings.cpus[0]);
             sched_setaffinity(None, &cpu).into_diagnostic()?;
-            let (name, mut link) = open(forwarder, case.direction)?;
+            let (name, mut link) = open(forwarder, case)?;
             source.run(&mut *link, &is_over, &sent)?;
             Ok(name)
         });
@@ -237,28 +237,33 @@ impl Source {
     }
 }
 
-/// What a host sends by: its interface by AF_XDP, or sockets where that is not allowed, which are slower.
-fn open(forwarder: &Forwarder, direction: Direction) -> miette::Result<(&'static str, Box<dyn Link>)> {
-    // Nothing is to be received: the network is nobody's.
-    let take = Take::Inside { to: vec![Network { address: [192, 0, 2, 255].into(), prefix: 32 }] };
-    let options = XdpOptions { mode: Mode::Generic, ..XdpOptions::new(bed::INTERFACE, take) };
-    if let Ok(link) = forebay_links_xdp::open(&options).map(|mut links| links.remove(0)) {
-        return Ok(("AF_XDP", Box::new(link)));
-    }
-    let kinds = match forwarder {
-        Forwarder::Gateway(_, kinds) | Forwarder::Relay(kinds) if direction == Direction::Open => Some(kinds),
+/// What a host sends by: UDP sockets where packets are of one flow outside, of which they give the kernel batches; its interface by
+/// AF_XDP for all others, or raw sockets, which are slower, where that is not allowed.
+fn open(forwarder: &Forwarder, case: Case) -> miette::Result<(&'static str, Box<dyn Link>)> {
+    let encapsulation = match forwarder {
+        Forwarder::Gateway(_, kinds) | Forwarder::Relay(kinds) if case.direction == Direction::Open => {
+            Some(kinds.encapsulation())
+        }
         _ => None,
     };
-    let local = match (kinds, direction) {
-        (Some(kinds), _) if kinds.encapsulation() == Encapsulation::None => {
-            let options =
-                RawOptions { local: [192, 0, 2, 1].into(), ..RawOptions::new(Family::V4, Carries::Esp) };
-            return Ok(("raw sockets", Box::new(raw::open(&options).into_diagnostic()?.remove(0))));
-        }
+    let local = match (encapsulation, case.direction) {
         (Some(_), _) => SocketAddr::from(([192, 0, 2, 1], forebay_wire::udp::NAT_T_PORT)),
         (None, Direction::Seal) => SocketAddr::from((packets::NEAR, packets::SOURCE_PORT)),
         (None, Direction::Open) => SocketAddr::from((packets::FAR, packets::SOURCE_PORT)),
     };
+    let is_one_flow = encapsulation.map_or(case.flows == 1, |one| one == Encapsulation::Udp);
+    if !is_one_flow {
+        // Nothing is to be received: the network is nobody's.
+        let take = Take::Inside { to: vec![Network { address: [192, 0, 2, 255].into(), prefix: 32 }] };
+        let options = XdpOptions { mode: Mode::Generic, ..XdpOptions::new(bed::INTERFACE, take) };
+        if let Ok(link) = forebay_links_xdp::open(&options).map(|mut links| links.remove(0)) {
+            return Ok(("AF_XDP", Box::new(link)));
+        }
+    }
+    if encapsulation == Some(Encapsulation::None) {
+        let options = RawOptions { local: local.ip(), ..RawOptions::new(Family::V4, Carries::Esp) };
+        return Ok(("raw sockets", Box::new(raw::open(&options).into_diagnostic()?.remove(0))));
+    }
     Ok(("UDP sockets", Box::new(udp::open(&UdpOptions::at(local)).into_diagnostic()?.remove(0))))
 }
 
