@@ -76,7 +76,7 @@ enum Command {
     /// Validate the simulation model: run the engine with emulated cards and the simulator on the same packets.
     #[command(after_help = "Example: forebay validate-model --rate '400 Mbit/s' --out model-run")]
     ValidateModel(validate_model::ValidateModelArgs),
-    /// Measure the data plane, the scheduler, or the processors.
+    /// Measure the data plane, the scheduler, the processors, or a gateway by every kind of link.
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Compare the scheduler with fixed splits, then send a capture through two gateways and verify every packet.
