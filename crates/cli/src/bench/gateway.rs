@@ -18,6 +18,9 @@ use forebay_measure::gateway::{Document, Line, Plan, Settings, Spread, measure};
 /// Set where the process has namespaces of its own.
 const ENTERED: &str = "FOREBAY_BENCH_ENTERED";
 
+/// Share of the CPUs that others may have without a word.
+const BUSY: f64 = 0.1;
+
 /// Arguments of `forebay bench gateway`.
 #[derive(Args)]
 #[command(after_help = "\
@@ -117,6 +120,12 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     let document = measure(&plan, &host::model(), watch);
     bar.finish();
     let document = document.map_err(measured)?;
+    if document.busy_before > BUSY {
+        eprintln!(
+            "The machine was busy with something else, {:.0} % of its CPUs before the first measurement: the figures are those of a crowd.",
+            100.0 * document.busy_before
+        );
+    }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
     } else {

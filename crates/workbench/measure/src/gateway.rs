@@ -40,6 +40,8 @@ use traffic::Case;
 
 /// Between two looks at what is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How long it is looked what others have of the CPUs.
+const BUSY_OVER: Duration = Duration::from_millis(500);
 /// Lengths of plain packets: from an IPv4 and a UDP header with a few bytes to what fits an Ethernet with ESP around it.
 const SIZES: std::ops::RangeInclusive<usize> = 32..=1400;
 
@@ -75,6 +77,8 @@ pub struct Document {
     pub schema: u32,
     /// The machine.
     pub host: String,
+    /// Share of its CPUs' time that others had before the first measurement.
+    pub busy_before: f64,
     /// The generator's CPU.
     pub generator_cpu: usize,
     /// The gateway's CPUs.
@@ -292,6 +296,11 @@ pub fn measure(
     mut watch: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Document, Error> {
     bed::prepare()?;
+    let before = cpu_times();
+    wait_for(BUSY_OVER, &mut || watch(0, 0), || Ok(false))?;
+    let busy_before = before
+        .zip(cpu_times())
+        .map_or(0.0, |(before, after)| (after.0 - before.0) as f64 / (after.1 - before.1).max(1) as f64);
     let Settings { seconds, rounds, .. } = plan.settings;
     let total = (rounds * plan.turns.len() * plan.cases.len()) as u64;
     let mut done = 0;
@@ -339,6 +348,7 @@ pub fn measure(
     Ok(Document {
         schema: 1,
         host: host.to_owned(),
+        busy_before,
         generator_cpu: plan.settings.cpus[0],
         gateway_cpus: plan.gateway_cpus().to_vec(),
         seconds,
@@ -366,6 +376,15 @@ fn measure_turn(
         })?);
     }
     Ok(())
+}
+
+/// Times of all CPUs since the machine was started, busy and in all (proc_stat(5)).
+fn cpu_times() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    let fields: Option<Vec<u64>> =
+        text.lines().next()?.split_whitespace().skip(1).take(8).map(|field| field.parse().ok()).collect();
+    let (fields, all) = (fields.as_ref()?, fields.as_ref()?.iter().sum::<u64>());
+    Some((all - fields.get(3)? - fields.get(4)?, all))
 }
 
 /// An error in one line.
