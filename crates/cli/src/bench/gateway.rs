@@ -15,7 +15,7 @@ use crate::columns;
 use crate::request::measured;
 use forebay_measure::gateway::{Document, Line, Plan, Settings, Spread, measure};
 
-/// Set where the process has namespaces of its own.
+/// The number of the process that has namespaces of its own.
 const ENTERED: &str = "FOREBAY_BENCH_ENTERED";
 
 /// Share of the CPUs that others may have without a word.
@@ -52,7 +52,7 @@ pub struct GatewayArgs {
     /// Direction: outbound, inbound, or both.
     #[arg(long, value_enum, default_value_t = Which::Both)]
     direction: Which,
-    /// File with more keys of the gateways' configuration, such as [offloads], [guard] or [[processor]].
+    /// File with more keys of the gateways' configuration, such as `[offloads]` or `[[processor]]`.
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// CPUs: the generator's, then those of the gateway [default: the first two of this process].
@@ -108,7 +108,8 @@ impl GatewayArgs {
 /// Runs the command.
 pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     let plan = Plan::new(args.settings()?).map_err(measured)?;
-    if std::env::var_os(ENTERED).is_none() {
+    let pid = std::process::id().to_string();
+    if std::env::var(ENTERED) != Ok(pid) {
         return Err(enter()?);
     }
     let mut bar = Progress::runs("measuring");
@@ -157,7 +158,7 @@ fn enter() -> miette::Result<miette::Report> {
         .arg("--")
         .arg(program)
         .args(std::env::args_os().skip(1))
-        .env(ENTERED, "1")
+        .env(ENTERED, std::process::id().to_string())
         .exec();
     Err(error).into_diagnostic().wrap_err("cannot run unshare, of util-linux")
 }
