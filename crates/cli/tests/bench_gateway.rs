@@ -71,7 +71,7 @@ fn every_forwarder_has_its_figures_or_says_why_not_and_nothing_is_left_behind() 
     let keys = folder.path().join("keys.toml");
     fs::write(&keys, "[limits]\nin_flight = 2048\n").unwrap();
     let short =
-        ["--size", "200", "--seconds", "0.05", "--rounds", "1", "--json", "--keys", keys.to_str().unwrap()];
+        ["--size", "200", "--seconds", "0.5", "--rounds", "1", "--json", "--keys", keys.to_str().unwrap()];
     let mounts = on_run();
     let output = run(&[&short[..], &["--link", "tun+udp,kernel"]].concat());
     assert_eq!(on_run(), mounts);

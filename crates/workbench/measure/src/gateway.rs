@@ -89,7 +89,7 @@ pub struct Document {
     pub rounds: usize,
     /// The figures.
     pub results: Vec<Line>,
-    /// What could not be measured.
+    /// What could not be measured, or not in every round.
     pub missing: Vec<Missing>,
 }
 
@@ -298,9 +298,9 @@ pub fn measure(
     bed::prepare()?;
     let before = cpu_times();
     wait_for(BUSY_OVER, &mut || watch(0, 0), || Ok(false))?;
-    let busy_before = before
-        .zip(cpu_times())
-        .map_or(0.0, |(before, after)| (after.0 - before.0) as f64 / (after.1 - before.1).max(1) as f64);
+    let busy_before = before.zip(cpu_times()).map_or(0.0, |(before, after)| {
+        after.0.saturating_sub(before.0) as f64 / after.1.saturating_sub(before.1).max(1) as f64
+    });
     let Settings { seconds, rounds, .. } = plan.settings;
     let total = (rounds * plan.turns.len() * plan.cases.len()) as u64;
     let mut done = 0;
@@ -326,10 +326,11 @@ pub fn measure(
     for ((turn, figures), failure) in plan.turns.iter().zip(figures).zip(failures) {
         let (link, forwarder) = (turn.link.clone(), turn.forwarder.name());
         if let Some(why) = failure {
-            missing.push(Missing { link, forwarder, why });
-            continue;
+            missing.push(Missing { link: link.clone(), forwarder: forwarder.clone(), why });
         }
-        results.extend(plan.cases.iter().zip(figures).map(|(case, figures)| {
+        // What was measured before it failed stays.
+        let measured = plan.cases.iter().zip(figures).filter(|(_, figures)| !figures.is_empty());
+        results.extend(measured.map(|(case, figures)| {
             let spread = |of: fn(&traffic::Figure) -> f64| Spread::of(figures.iter().map(of).collect());
             let has_threads = figures.iter().all(|one| one.cpu_us_per_packet.is_some());
             Line {
