@@ -97,9 +97,9 @@ def until(ask, times=5):
     return said, found
 
 
-def hops(family, second=None):
+def hops(family, second=None, first=None):
     """What traceroute does: a hop answers that the packet's time is over."""
-    for ttl, hop in ((1, OWN[family][0]), (2, second or OWN[family][1])):
+    for ttl, hop in ((1, first or OWN[family][0]), (2, second or OWN[family][1])):
         # The kernel's own limit of such messages is one a second.
         def ask(ttl=ttl):
             said = ping(family, "-t", ttl, "-c", 4, "-i", "0.5")
@@ -172,12 +172,33 @@ def main():
         too_big(family, HOSTS[family][1])
     print("icmp: TUN without addresses: told by the address that packets are for", flush=True)
 
-    # Without addresses there gateway B's kernel answers from that of its link to A, which no selector knows: the packet that it
-    # quotes is the SA's.
-    restart("a", tun(0))
+    # As `tunnel new` writes files: the interfaces have the addresses that the LANs' have. As strict as before, and as Ubuntu is.
     restart("b", tun(1, addresses=False))
-    hops(4, second="192.0.2.2")
-    print("icmp: a hop with an address that no selector knows", flush=True)
+    own = lambda space: re.findall(r"inet (\S+) scope (\S+)", ip(space, "-4", "address", "show", "dev", "fb0"))
+    for strictness in (1, 2):
+        for space in ("gw-a", "gw-b"):
+            for name in ("all", "default", "fb0", "wan", "lan"):
+                subprocess.run(inside(space, "sysctl", "-qw", f"net.ipv4.conf.{name}.rp_filter={strictness}"), check=True)
+        wait_until(lambda: (own("gw-a"), own("gw-b")) == ([("10.1.0.1/32", "global")], [("10.2.0.1/32", "global")]), "the lent addresses")
+        for family in (4, 6):
+            hops(family)
+    # Another one where that is taken away, and none is left of what is not the host's any more.
+    ip("gw-a", "address", "add", "10.1.0.2/24", "dev", "lan")
+    ip("gw-a", "address", "del", "10.1.0.1/16", "dev", "lan")
+    wait_until(lambda: own("gw-a") == [("10.1.0.2/32", "global")], "the other address")
+    # A gateway without an address in its protected network takes an answer from an address that no selector knows: the packet that it
+    # quotes is the SA's.
+    ip("gw-a", "address", "add", "172.31.0.1/32", "dev", "lan")
+    ip("gw-a", "address", "del", "10.1.0.2/24", "dev", "lan")
+    ip("gw-a", "route", "replace", "10.1.0.0/16", "dev", "lan")
+    ip("host-a", "route", "replace", "default", "via", "172.31.0.1", "dev", "eth0", "onlink")
+    restart("b", tun(1, addresses=False) + 'addresses = ["192.0.2.77/32"]\n')
+    wait_until(lambda: [scope for _, scope in own("gw-a")] == ["host"], f"an address of the host alone: {own('gw-a')}")
+    hops(4, second="192.0.2.77", first="172.31.0.1")
+    ip("gw-a", "address", "add", "10.1.0.1/16", "dev", "lan")
+    ip("gw-a", "address", "del", "172.31.0.1/32", "dev", "lan")
+    ip("host-a", "route", "replace", "default", "via", "10.1.0.1")
+    print("icmp: without addresses every hop has a name, with rp_filter 1 and 2; so has one with an address that no selector knows", flush=True)
 
     restart("a", 'kind = "xdp"\ninterface = "lan"\nmode = "copy"\n')
     for family in (4, 6):

@@ -454,19 +454,12 @@ def day(suite, version, machines, package, folder):
         rows.append(f"inner IPv{inner}: 20 pings, 2 x 20 MB by TCP: 0 lost; 1,000 datagrams of 1,200 bytes with DF: {quic['lost']} lost{reasons if quic['lost'] else ''}; told path MTU {mtu}, "
                     f"largest datagram that came back {quic['largest']} bytes")
         hops = traceroute(inner)
-        # Where rp_filter is on, as in Ubuntu, Linux takes nothing from an address of the peer on an interface without an IPv4 address, which
-        # `tunnel new` does not know: the far gateway is then a hop without a name.
-        assert len(hops) == 3 and hops[0] == OWN[inner]["a"] and hops[2] == HOST[inner]["b"], hops
-        assert hops[1] or west.sh("sysctl -n net.ipv4.conf.all.rp_filter").strip() != "0", hops
-        rows.append(f"inner IPv{inner}: traceroute shows {' '.join(hop or '*' for hop in hops)}")
+        # Whatever rp_filter is; Ubuntu has 2.
+        assert hops == [OWN[inner]["a"], OWN[inner]["b"], HOST[inner]["b"]], hops
+        rows.append(f"inner IPv{inner}: traceroute shows {' '.join(hops)}")
 
     def flap():
         west.sh("ip link set lan down; sleep 1; ip link set lan up")
-
-    def without_a_way():
-        """The LAN once more, after the command of the documentation for that."""
-        west.sh(documented("fail-closed.md", "ip route add blackhole"))
-        flap()
 
     def flush():
         west.sh("systemctl restart systemd-networkd; ip route flush dev forebay0; ip -6 route flush dev forebay0; ip route flush type blackhole")
@@ -491,7 +484,6 @@ def day(suite, version, machines, package, folder):
         west.sh("systemctl kill -s KILL forebay")
 
     events = [("nothing", lambda: None, 0), ("reload of both", reload, 0), ("new keys in three steps", roll, 0), ("LAN down and up", flap, None),
-              ("LAN down and up, with a blackhole route behind its own", without_a_way, None),
               ("network manager restarted, routes flushed", flush, None), ("upgrade of one", upgrade, None), ("SIGKILL of one", crash, None)]
     for what, event, most in events:
         reasons, between = Reasons(machines), Wire("r1", "in", "event")
@@ -500,9 +492,7 @@ def day(suite, version, machines, package, folder):
         if most is not None and lost > most:
             fail(f"{suite} IPv{version}: {what}: {lost} of {count} packets lost{why}\n{west.journal()}\n{east.journal()}")
         _, opened = clear(between.end())
-        if opened:
-            assert event is flap, f"{what}: {opened} opened packets followed the default route"
-            why = f"{why}; {opened} of those that were opened followed the default route while the LAN was down"
+        assert not opened, f"{what}: {opened} opened packets followed the default route"
         for inner in (4, 6):
             comes_back(inner)
         quiet, _ = lost_during(lambda: None, 3)

@@ -9,9 +9,9 @@ use forebay_config::{self as config, Config, ProcessorKind};
 use forebay_crypto::Suite;
 use forebay_diagnostics::Plain;
 use forebay_gateway::service::{
-    LacksDevice, kernel_entries, lacks_guard, lacks_network_devices, lacks_offloads,
+    LacksDevice, find_ways, kernel_entries, lacks_guard, lacks_network_devices, lacks_offloads,
 };
-use forebay_guard::Plan;
+use forebay_guard::{Host, Plan};
 use forebay_sas::Finding;
 use miette::{Context, Diagnostic, IntoDiagnostic, Severity};
 use serde::Serialize;
@@ -165,6 +165,7 @@ fn lacking(file: &str, config: &Config, offline: bool) -> Lacking {
         found.extend(warnings.map(|entry| (Severity::Warning, entry)));
         found.extend(devices(file, config).chain(pair(file, config)).chain(cluster(file, config)));
         found.extend(network_devices(file, config));
+        found.extend(astray(file, config).map(|entry| (Severity::Advice, entry)));
         found.extend(offloads(file, config).map(|entry| (Severity::Advice, entry)));
         found.extend(machine::lacks(config, Path::new("/")).into_iter().map(
             |machine::Lack { severity, message, help }| {
@@ -325,6 +326,28 @@ fn guard(file: &str, config: &Config) -> Option<Entry> {
     })
 }
 
+/// The local networks that only the way to peers or the default route leads to on this machine.
+fn astray(file: &str, config: &Config) -> Option<Entry> {
+    let is_tun = matches!(config.inside.link, config::InsideLink::Tun(_));
+    if !is_tun || config.guard.mode == config::GuardMode::Off {
+        return None;
+    }
+    let (_, astray) = find_ways(config, &config.guard_entries());
+    Some(Entry {
+        file: file.to_owned(),
+        line: None,
+        message: format!(
+            "as routes are now, decrypted packets to local networks would leave by the way to peers or the default route, and the \
+             guard drops them: {}, {} in all",
+            astray.first()?,
+            astray.len()
+        ),
+        help: "bring up the interface of the network or add its route; if that interface is the right one, name it in \
+               `local_interfaces` of `[guard]`"
+            .to_owned(),
+    })
+}
+
 /// The table of the guard as nft(8) reads it: in the place of what has its name.
 fn print_rules(config: &Config) -> miette::Result<()> {
     let entries = match &config.keys.source {
@@ -333,7 +356,8 @@ fn print_rules(config: &Config) -> miette::Result<()> {
             .into_diagnostic()
             .wrap_err("the kernel's policies (XFRM, CAP_NET_ADMIN)")?,
     };
-    let table = config.guard_host().table(&Plan::of(&entries, &config.guard.except));
+    let host = Host { ways: Some(find_ways(config, &entries).0), ..config.guard_host() };
+    let table = host.table(&Plan::of(&entries, &config.guard.except));
     let name = &table.name;
     print!("table inet {name} {{ }}\ndelete table inet {name}\n{table}");
     Ok(())

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub use blackhole::Blackholes;
 use forebay_netlink::{find, put_attribute, put_nested, u32_at};
 use request::Request;
-pub use way::{NextHop, RouteLookup};
+pub use way::{HostAddress, NextHop, RouteLookup};
 
 /// A network interface of the network namespace that the thread was in which asked for it.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl Interface {
     /// # Errors
     /// As [`Interface::set_up`], and if the prefix is too long.
     pub fn add_address(&self, address: IpAddr, prefix: u8) -> io::Result<()> {
-        self.new_address(NLM_F_CREATE | NLM_F_REPLACE, address, prefix)
+        self.new_address(NLM_F_CREATE | NLM_F_REPLACE, address, prefix, RT_SCOPE_UNIVERSE)
     }
 
     /// The same, if it has no such address.
@@ -129,13 +129,25 @@ impl Interface {
     /// # Errors
     /// As [`Interface::add_address`]; `AlreadyExists` if it has it.
     pub fn keep_address(&self, address: IpAddr, prefix: u8) -> io::Result<()> {
-        self.new_address(NLM_F_CREATE | NLM_F_EXCL, address, prefix)
+        self.new_address(NLM_F_CREATE | NLM_F_EXCL, address, prefix, RT_SCOPE_UNIVERSE)
     }
 
-    fn new_address(&self, flags: u16, address: IpAddr, prefix: u8) -> io::Result<()> {
+    /// Gives it an address that another interface of this machine has, if it has no such address: as a source of packets by this
+    /// interface, or only so that it is one with an address.
+    ///
+    /// # Errors
+    /// As [`Interface::keep_address`].
+    pub fn lend_address(&self, address: IpAddr, is_source: bool) -> io::Result<()> {
+        let prefix = if address.is_ipv6() { 128 } else { 32 };
+        let scope = if is_source { RT_SCOPE_UNIVERSE } else { RT_SCOPE_HOST };
+        self.new_address(NLM_F_CREATE | NLM_F_EXCL, address, prefix, scope)
+    }
+
+    fn new_address(&self, flags: u16, address: IpAddr, prefix: u8, scope: u8) -> io::Result<()> {
         let no_dad = if address.is_ipv6() { IFA_F_NODAD } else { 0 };
         Request::new(RTM_NEWADDR, flags)
             .address(family(address), prefix, self.index, no_dad)
+            .scope(scope)
             .ip(IFA_LOCAL, address)
             .ip(IFA_ADDRESS, address)
             .attribute(IFA_FLAGS, &(u32::from(no_dad) | IFA_F_NOPREFIXROUTE).to_ne_bytes())
@@ -359,6 +371,9 @@ const RTA_DST: u16 = 1;
 const RTM_GETROUTE: u16 = 26;
 const RTMSG: usize = 12;
 const RTN_UNICAST: u8 = 1;
+/// What the scope of an address says of it: it is known everywhere, or to this machine alone.
+const RT_SCOPE_UNIVERSE: u8 = 0;
+const RT_SCOPE_HOST: u8 = 254;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;

@@ -53,6 +53,18 @@ fn links_routes_and_neighbours_are_what_they_were_made() {
         cable.add_address("fd18::1".parse().unwrap(), 64).unwrap();
         assert!(hop("10.8.1.9").is_err() && hop("fd18::9").is_err(), "an address is no way to a network");
         assert_eq!(hop("10.8.1.1").unwrap().address, "10.8.1.1".parse::<std::net::IpAddr>().unwrap());
+        let own = ways.addresses().unwrap();
+        for address in ["10.8.0.1", "10.8.1.1", "fd08::1", "fd18::1"] {
+            let found =
+                own.iter().find(|one| one.address == address.parse::<std::net::IpAddr>().unwrap()).unwrap();
+            assert!(found.index == cable.index() && found.is_first, "{found:?}");
+        }
+        cable.lend_address("10.8.9.1".parse().unwrap(), false).unwrap();
+        let again = cable.lend_address("10.8.9.1".parse().unwrap(), true).unwrap_err();
+        assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists);
+        let listed =
+            std::process::Command::new("ip").args(["address", "show", "dev", "cable"]).output().unwrap();
+        assert!(String::from_utf8_lossy(&listed.stdout).contains("10.8.9.1/32 scope host"), "{listed:?}");
         let gone = cable.clone();
         std::process::Command::new("ip").args(["link", "del", "cable"]).status().unwrap();
         assert!(gone.mtu().is_err());

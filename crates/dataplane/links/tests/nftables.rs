@@ -51,6 +51,8 @@ fn table(sets: Vec<Set>) -> Table {
         let rules = vec![goes(false, end, "remote4"), goes(true, end, "remote6")];
         chains.push(Chain { name, hook: Some(hook), rules });
     }
+    let passes = rule(vec![Match::ArrivesBy("fb0".to_owned()), Match::LeavesBy("lan".to_owned())]);
+    chains.push(Chain { name: "opened", hook: Some(Hook::Forward), rules: vec![passes] });
     chains[2].rules.push(rule(vec![Match::LeavesBy("fb0".to_owned()), Match::LeavesByIndex(1)]));
     Table { name: "forebay_fb0".to_owned(), counters: vec!["forged", "leaked"], sets, chains }
 }

@@ -30,6 +30,7 @@ impl Config {
             table: std::iter::once("forebay_").map(str::to_owned).chain([name.collect()]).collect(),
             inside: inside.into_iter().chain(self.guard.interfaces.iter().cloned()).collect(),
             ports: self.outside.iter().filter_map(port).collect(),
+            ways: None,
         }
     }
 

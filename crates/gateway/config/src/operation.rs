@@ -19,6 +19,8 @@ pub struct Guard {
     pub mode: GuardMode,
     /// Interfaces by which protected networks may be reached, beside the gateway's own.
     pub interfaces: Vec<String>,
+    /// Interfaces by which local networks are reached, whatever else is.
+    pub local_interfaces: Vec<String>,
     /// Networks that are not guarded.
     pub except: Vec<IpNet>,
     /// Whether a clean stop deletes them.
@@ -313,14 +315,17 @@ pub(super) fn guard(top: &Table, context: &Context<'_>) -> Option<Guard> {
         "off" => GuardMode::Off,
         _ => GuardMode::Auto,
     });
-    let interfaces = match section.has("interfaces") {
-        true => section.each_parsed::<Name>("interfaces", "expected names of interfaces")?,
-        false => vec![],
+    let names = |key| match section.has(key) {
+        true => {
+            let names = section.each_parsed::<Name>(key, "expected names of interfaces")?;
+            Some(names.into_iter().map(|Name(name)| name).collect())
+        }
+        false => Some(vec![]),
     };
+    let (interfaces, local_interfaces) = (names("interfaces")?, names("local_interfaces")?);
     let except = section.each_parsed::<IpNet>("except", "expected prefixes: \"10.9.0.0/24\"");
-    let interfaces = interfaces.into_iter().map(|Name(name)| name).collect();
     let except = except?.iter().map(IpNet::trunc).collect();
-    Some(Guard { mode: mode?, interfaces, except, remove: section.flag("remove")? })
+    Some(Guard { mode: mode?, interfaces, local_interfaces, except, remove: section.flag("remove")? })
 }
 
 /// Of an interface.

@@ -9,6 +9,8 @@
 //!   destination they leave by it only.
 //! - **wide**: `remote_ts` that are wider than the networks of a peer can be, such as 0.0.0.0/0: most of those addresses
 //!   also occur in the clear. They are guarded together with **local**, the `local_ts` of the same policies.
+//! - **own**: the narrow ones among all `local_ts`. What the gateway has opened for them is not forwarded to an interface by which
+//!   peers or the default route are reached, where it would go while the route to the inside is gone.
 //!
 //! What has to pass in the clear, though its addresses are protected, is let through behind the look-up, by a chain that
 //! only such packets get to: the sealed packets themselves, IKE, what bypass policies say, and what a host cannot do
@@ -21,7 +23,7 @@ mod saved;
 
 pub use plan::{Entry, Exempt, Guarded, Plan};
 pub use ranges::{Range, Ranges};
-pub use rules::{FORGED, Host, LEAKED};
+pub use rules::{FORGED, Host, LEAKED, Ways};
 pub use saved::{Saved, SavedError};
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ pub struct Guarded {
     pub wide: Ranges,
     /// The `local_ts` that go with those.
     pub local: Ranges,
+    /// The `local_ts` of all that are no wider than the networks of one side.
+    pub own: Ranges,
     /// Outer addresses of peers.
     pub peers: Ranges,
 }
@@ -90,6 +92,7 @@ impl Plan {
             version.remote.settle();
             version.wide.settle();
             version.local.settle();
+            version.own.settle();
             version.peers.settle();
         }
         plan
@@ -100,8 +103,18 @@ impl Plan {
         [&self.v4, &self.v6].iter().map(|version| version.remote.len() + version.wide.len()).sum()
     }
 
+    /// The ranges of one IP version that opened packets are for and that no one else can be meant by.
+    pub fn own(entries: &[Entry], v6: bool) -> Vec<(IpAddr, IpAddr)> {
+        let protect = entries.iter().filter(|entry| !entry.bypasses);
+        let mut ranges: Vec<_> = protect.flat_map(|entry| narrow(entry, v6).addresses(v6)).collect();
+        ranges.sort_unstable();
+        ranges.dedup();
+        ranges
+    }
+
     fn add<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>, v6: bool, except: &[IpNet]) {
         let spared = Ranges::spared(v6, except);
+        let never = Ranges::spared(v6, &[]);
         let mut before = Ranges::default();
         for entry in entries {
             // A peer of IPv4 may carry IPv6.
@@ -117,6 +130,7 @@ impl Plan {
                 continue;
             }
             let version = if v6 { &mut self.v6 } else { &mut self.v4 };
+            version.own.add(&narrow(entry, v6).without(&never));
             let mut is_clear = true;
             for range in remote.iter() {
                 let one = Ranges::from(range).without(&local.not_wider_than(range));
@@ -168,4 +182,17 @@ impl Plan {
             }
         }
     }
+}
+
+/// Each `local_ts` by itself that is no wider than the networks of one side.
+fn narrow(entry: &Entry, v6: bool) -> Ranges {
+    let mut narrow = Ranges::default();
+    for selector in &entry.local_ts {
+        let range = Ranges::of(std::slice::from_ref(selector), v6);
+        if range.iter().all(|range| !range.is_wide(v6)) {
+            narrow.add(&range);
+        }
+    }
+    narrow.settle();
+    narrow
 }

@@ -12,6 +12,9 @@
 //! | Neighbour Discovery with hop limit 255 | all | all |
 //! | DHCP and DHCPv6, of this host only | from server to client: to its addresses, or to all hosts of the interface's network | from client to server, from its addresses |
 //! | bypass policies | those inbound | those outbound |
+//!
+//! What comes from the gateway's interface and is for a network of this side is counted with what leaves if it is forwarded
+//! to an interface by which others than that network are reached ([`Ways`]).
 
 use std::net::IpAddr;
 
@@ -42,6 +45,20 @@ pub struct Host {
     pub inside: Vec<String>,
     /// UDP ports of the gateway's own links.
     pub ports: Vec<u16>,
+    /// By which interfaces opened packets may go; `None` where nothing is known of them and nothing is dropped.
+    pub ways: Option<Ways>,
+}
+
+/// Interfaces of a host, as far as they tell where packets that the gateway has opened may go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// Those that lead to networks of this side, whatever else they lead to.
+    pub local: Vec<String>,
+    /// Those with an address in a network of this side, and that one's first and last address.
+    pub near: Vec<(String, (IpAddr, IpAddr))>,
+    /// Those by which peers or the default route are reached. While there are none, each that is not among the others may
+    /// be one.
+    pub outside: Vec<String>,
 }
 
 /// The two ways that packets go, and how the same is said of both.
@@ -60,17 +77,20 @@ impl Host {
     /// The table that guards what `plan` says.
     pub fn table(&self, plan: &Plan) -> Table {
         let set = |name, v6, ranges: &Ranges| Set { name, v6, ranges: ranges.addresses(v6) };
-        let sets = |v6, [remote, wide, local, peers]: [&'static str; 4], guarded: &Guarded| {
+        let sets = |v6, [remote, wide, local, peers, own]: [&'static str; 5], guarded: &Guarded| {
             [
                 set(remote, v6, &guarded.remote),
                 set(wide, v6, &guarded.wide),
                 set(local, v6, &guarded.local),
                 set(peers, v6, &guarded.peers),
+                set(own, v6, &guarded.own),
             ]
         };
         let chains = [
             self.let_through("clear_in", FORGED, ARRIVING, plan),
             self.let_through("clear_out", LEAKED, LEAVING, plan),
+            self.strays("opened_out"),
+            self.opened("opened", "opened_out"),
             self.look_up("arriving", Hook::Prerouting, "clear_in", ARRIVING),
             self.look_up("leaving", Hook::Postrouting, "clear_out", LEAVING),
         ];
@@ -90,13 +110,45 @@ impl Host {
         };
         let inside = std::iter::once("lo").chain(self.inside.iter().map(String::as_str));
         let mut rules: Vec<Rule> = inside.map(|interface| accept(vec![by(interface)])).collect();
-        for (v6, [remote, wide, local, _]) in [(false, SETS[0]), (true, SETS[1])] {
+        for (v6, [remote, wide, local, ..]) in [(false, SETS[0]), (true, SETS[1])] {
             let far = |set| Match::InSet(way.far, set);
             let goes = |matches| Rule { matches, verdict: Verdict::Goto(then) };
             rules.push(goes(vec![Match::V6(v6), far(remote)]));
             rules.push(goes(vec![Match::V6(v6), Match::InSet(way.near, local), far(wide)]));
         }
         Chain { name, hook: Some(hook), rules }
+    }
+
+    /// Finds packets that the gateway has opened.
+    fn opened(&self, name: &'static str, then: &'static str) -> Chain {
+        let from = |interface: &String| Rule {
+            matches: vec![Match::ArrivesBy(interface.clone())],
+            verdict: Verdict::Goto(then),
+        };
+        Chain { name, hook: Some(Hook::Forward), rules: self.inside.iter().map(from).collect() }
+    }
+
+    /// Drops those of them that go elsewhere than to this side.
+    fn strays(&self, name: &'static str) -> Chain {
+        let mut rules = Vec::new();
+        if let Some(ways) = &self.ways {
+            let by = |interface: &String| Match::LeavesBy(interface.clone());
+            rules.extend(self.inside.iter().chain(&ways.local).map(|interface| accept(vec![by(interface)])));
+            for (interface, (first, last)) in &ways.near {
+                let network = Match::InRange(End::Destination, *first, *last);
+                rules.push(accept(vec![by(interface), Match::V6(first.is_ipv6()), network]));
+            }
+            let outside = ways.outside.iter().map(|interface| Some(by(interface)));
+            let any = ways.outside.is_empty().then_some(None);
+            for by in outside.chain(any) {
+                for (v6, [.., own]) in [(false, SETS[0]), (true, SETS[1])] {
+                    let matches =
+                        by.iter().cloned().chain([Match::V6(v6), Match::InSet(End::Destination, own)]);
+                    rules.push(Rule { matches: matches.collect(), verdict: Verdict::Drop(LEAKED) });
+                }
+            }
+        }
+        Chain { name, hook: None, rules }
     }
 
     fn let_through(&self, name: &'static str, counter: &'static str, way: Way, plan: &Plan) -> Chain {
@@ -112,7 +164,7 @@ impl Host {
             rules.push(ours(&[Match::Protocol(protocol::UDP), Match::Port(way.near, port, port)]));
         }
         if way.direction == Direction::Open {
-            for (v6, [.., peers]) in [(false, SETS[0]), (true, SETS[1])] {
+            for (v6, [.., peers, _]) in [(false, SETS[0]), (true, SETS[1])] {
                 // Without the first fragment they are nothing; what a peer sends in the clear is not protected, but no other
                 // sender is to complete what a tunnel has begun.
                 let from = Match::InSet(way.far, peers);
@@ -143,8 +195,8 @@ impl Host {
     }
 }
 
-const SETS: [[&str; 4]; 2] =
-    [["remote4", "wide4", "local4", "peers4"], ["remote6", "wide6", "local6", "peers6"]];
+const SETS: [[&str; 5]; 2] =
+    [["remote4", "wide4", "local4", "peers4", "own4"], ["remote6", "wide6", "local6", "peers6", "own6"]];
 
 fn accept(matches: Vec<Match>) -> Rule {
     Rule { matches, verdict: Verdict::Accept }

@@ -6,13 +6,17 @@
 //! table forebay_fb0
 //! inside fb0
 //! port 4500
+//! ways
+//! local eth2
+//! near lan 10.1.0.0-10.1.255.255
+//! outside wan
 //! discard 10.2.0.0/16
 //! protect out 10.1.0.0/16 10.2.0.0/16 192.0.2.2
 //! end
 //! ```
 //!
 //! A line of a policy has its direction, `local_ts`, `remote_ts` and the peers' outer addresses, each with commas between
-//! them and `-` for none. Policies for one interface are not saved: its number may be another one's after a boot.
+//! them and `-` for none. `ways` and what follows it are the interfaces of [`Ways`]. Policies for one interface are not saved: its number may be another one's after a boot.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -23,7 +27,7 @@ use forebay_ipsec::TrafficSelector;
 use ipnet::IpNet;
 
 use super::plan::Entry;
-use super::rules::Host;
+use super::rules::{Host, Ways};
 
 const HEAD: &str = "forebay-guard 1";
 /// The last line: without it something is missing.
@@ -51,6 +55,13 @@ impl Display for Saved {
             writeln!(f, "table {}", host.table)?;
             host.inside.iter().try_for_each(|name| writeln!(f, "inside {name}"))?;
             host.ports.iter().try_for_each(|port| writeln!(f, "port {port}"))?;
+            if let Some(ways) = &host.ways {
+                writeln!(f, "ways")?;
+                ways.local.iter().try_for_each(|name| writeln!(f, "local {name}"))?;
+                let near = |(name, (first, last)): &(_, (_, _))| writeln!(f, "near {name} {first}-{last}");
+                ways.near.iter().try_for_each(near)?;
+                ways.outside.iter().try_for_each(|name| writeln!(f, "outside {name}"))?;
+            }
             self.except.iter().try_for_each(|net| writeln!(f, "except {net}"))?;
             for entry in self.entries.iter().filter(|entry| entry.interface.is_none()) {
                 let word = if entry.bypasses { "bypass" } else { "protect" };
@@ -95,7 +106,7 @@ impl FromStr for Saved {
 
     fn from_str(text: &str) -> Result<Saved, SavedError> {
         let mut saved = Saved::default();
-        let mut host = Host { table: String::new(), inside: vec![], ports: vec![] };
+        let mut host = Host { table: String::new(), inside: vec![], ports: vec![], ways: None };
         let mut last = "";
         for (place, line) in text.lines().enumerate() {
             let wrong = |expected| {
@@ -110,6 +121,11 @@ impl FromStr for Saved {
                 "table" if is_name(rest) => host.table = rest.to_owned(),
                 "inside" if !rest.is_empty() => host.inside.push(rest.to_owned()),
                 "port" => host.ports.push(rest.parse().map_err(|_| wrong("a port"))?),
+                "ways" => host.ways = Some(Ways::default()),
+                "local" | "near" | "outside" => {
+                    let added = host.ways.as_mut().and_then(|ways| add_way(ways, word, rest));
+                    added.ok_or_else(|| wrong("an interface behind `ways`"))?;
+                }
                 "except" => saved.except.push(rest.parse().map_err(|_| wrong("a network"))?),
                 "discard" => saved.discarded.push(rest.parse().map_err(|_| wrong("a network"))?),
                 "protect" | "bypass" => {
@@ -134,6 +150,20 @@ impl FromStr for Saved {
 fn is_name(name: &str) -> bool {
     let rest = name.strip_prefix("forebay_");
     rest.is_some_and(|rest| rest.chars().all(|one| one.is_ascii_alphanumeric() || one == '_'))
+}
+
+fn add_way(ways: &mut Ways, word: &str, rest: &str) -> Option<()> {
+    match word {
+        "near" => {
+            let (name, range) = rest.split_once(' ')?;
+            let (first, last) = range.split_once('-')?;
+            ways.near.push((name.to_owned(), (first.parse().ok()?, last.parse().ok()?)));
+        }
+        _ if rest.is_empty() => return None,
+        "local" => ways.local.push(rest.to_owned()),
+        _ => ways.outside.push(rest.to_owned()),
+    }
+    Some(())
 }
 
 fn policy(bypasses: bool, text: &str) -> Option<Entry> {
@@ -181,6 +211,14 @@ mod tests {
                 table: "forebay_fb0".to_owned(),
                 inside: vec!["fb0".to_owned(), "fb1".to_owned()],
                 ports: vec![4500],
+                ways: Some(Ways {
+                    local: vec!["eth2".to_owned()],
+                    near: vec![(
+                        "lan".to_owned(),
+                        ("10.1.0.0".parse().unwrap(), "10.1.255.255".parse().unwrap()),
+                    )],
+                    outside: vec!["wan".to_owned()],
+                }),
             }),
             entries: vec![
                 entry(Direction::Seal, false, &["10.1.0.0/16", "2001:db8:1::/48"], &["10.2.0.0/16[tcp/80]"]),
@@ -211,11 +249,13 @@ mod tests {
             ("forebay-guard 1", "forebay-guard 2", 1),
             ("table forebay_fb0", "table filter", 3),
             ("port 4500", "port many", 6),
-            ("protect out", "protect both", 8),
-            ("10.2.0.0/16[tcp/80]", "10.2.0.0/99", 8),
-            ("discard 10.2.0.0/16", "discard all", 11),
-            ("discard 10.2.0.0/16", "accept all", 11),
-            ("\nend\n", "\n", 12),
+            ("ways\n", "", 7),
+            ("near lan 10.1.0.0-10.1.255.255", "near lan 10.1.0.0", 9),
+            ("protect out", "protect both", 12),
+            ("10.2.0.0/16[tcp/80]", "10.2.0.0/99", 12),
+            ("discard 10.2.0.0/16", "discard all", 15),
+            ("discard 10.2.0.0/16", "accept all", 15),
+            ("\nend\n", "\n", 16),
         ] {
             let error = text.replacen(old, new, 1).parse::<Saved>().unwrap_err();
             assert_eq!(error.line, line, "{old} -> {new}: {error}");

@@ -23,7 +23,7 @@ fn both(policies: &[(bool, &[&str], &[&str])]) -> Vec<Entry> {
 }
 
 fn host() -> Host {
-    Host { table: "forebay_fb0".to_owned(), inside: vec!["fb0".to_owned()], ports: vec![4501] }
+    Host { table: "forebay_fb0".to_owned(), inside: vec!["fb0".to_owned()], ports: vec![4501], ways: None }
 }
 
 /// A packet, as far as rules look at it.
@@ -74,6 +74,19 @@ fn is_match(one: &Match, packet: &Seen, table: &Table) -> bool {
         Match::FromLink => true,
         Match::LaterFragment { .. } => packet.is_later,
     }
+}
+
+/// Whether a packet from the gateway's interface is forwarded to another.
+fn is_forwarded(table: &Table, packet: &Seen) -> bool {
+    let chain = |name: &str| table.chains.iter().find(|chain| chain.name == name).unwrap();
+    let from = Seen { by: "fb0", ..packet.clone() };
+    let opened = &chain("opened").rules;
+    assert!(opened.iter().any(|rule| rule.matches.iter().all(|one| is_match(one, &from, table))));
+    let rule = chain("opened_out")
+        .rules
+        .iter()
+        .find(|rule| rule.matches.iter().all(|one| is_match(one, packet, table)));
+    rule.is_none_or(|rule| rule.verdict == Verdict::Accept)
 }
 
 /// Whether a packet passes, of those that arrive (`false`) or leave (`true`).
@@ -302,7 +315,9 @@ fn overlapping_networks_belong_to_the_narrower_side() {
     // Equal networks on both sides cannot be told apart.
     for (local, remote) in [(["10.0.0.0/8"], ["10.0.0.0/8"]), (["0.0.0.0/0"], ["0.0.0.0/0"])] {
         let plan = Plan::of(&both(&[(false, &local, &remote)]), &[]);
-        assert_eq!((plan.any_to_any, &plan.v4), (1, &Guarded::default()), "{local:?}");
+        // What is opened for them is for this side.
+        let own = plan.v4.own.clone();
+        assert_eq!((plan.any_to_any, &plan.v4), (1, &Guarded { own, ..Guarded::default() }), "{local:?}");
     }
     assert_eq!(Plan::of(&both(&[(false, &[], &[])]), &[]).any_to_any, 1);
     assert_eq!(Plan::of(&both(&[(false, &["::/0"], &["::/0"])]), &[]).any_to_any, 1);
@@ -323,6 +338,49 @@ fn networks_of_the_host_can_be_excepted_and_interfaces_added() {
         arrives(&table, tcp("fb1", "10.2.0.1", "10.1.0.10"))
             && leaves(&table, tcp("fb1", "10.1.0.10", "10.2.0.1"))
     );
+}
+
+#[test]
+fn opened_packets_go_to_their_network_or_nowhere() {
+    let entries = both(&[
+        (false, &["10.1.0.0/16", "2001:db8:1::/48"], &["10.2.0.0/16", "2001:db8:2::/48"]),
+        // The way to the Internet for a branch.
+        (false, &["0.0.0.0/0"], &["10.3.0.0/16"]),
+    ]);
+    let near = |range: [&str; 2]| ("one".to_owned(), (range[0].parse().unwrap(), range[1].parse().unwrap()));
+    let ways = Ways {
+        local: vec!["core".to_owned()],
+        near: vec![near(["10.1.0.0", "10.1.255.255"])],
+        outside: vec!["one".to_owned(), "core".to_owned(), "wan".to_owned()],
+    };
+    let table = |outside: &[&str]| {
+        let outside = outside.iter().map(ToString::to_string).collect();
+        Host { ways: Some(Ways { outside, ..ways.clone() }), ..host() }.table(&Plan::of(&entries, &[]))
+    };
+    let known = table(&["one", "core", "wan"]);
+    for (by, to, passes) in [
+        ("wan", "10.1.0.10", false),
+        ("wan", "2001:db8:1::10", false),
+        ("lan", "10.1.0.10", true),
+        ("lan2", "2001:db8:1::10", true),
+        // Back to another peer, by an interface with an address in the network, and by one that the file names.
+        ("fb0", "10.1.0.10", true),
+        ("one", "10.1.0.10", true),
+        ("one", "2001:db8:1::10", false),
+        ("core", "2001:db8:1::10", true),
+        ("wan", "203.0.113.1", true),
+        ("wan", "224.0.0.5", true),
+    ] {
+        let from = if to.contains(':') { "2001:db8:2::10" } else { "10.2.0.10" };
+        assert_eq!(is_forwarded(&known, &tcp(by, from, to)), passes, "{by} to {to}");
+    }
+    // Which one leads outside is not known yet.
+    let unknown = table(&[]);
+    for (by, passes) in [("wan", false), ("lan", false), ("one", true), ("core", true), ("fb0", true)] {
+        assert_eq!(is_forwarded(&unknown, &tcp(by, "10.2.0.10", "10.1.0.10")), passes, "{by}");
+    }
+    let none = host().table(&Plan::of(&entries, &[]));
+    assert!(is_forwarded(&none, &tcp("wan", "10.2.0.10", "10.1.0.10")), "nothing is known of interfaces");
 }
 
 #[test]

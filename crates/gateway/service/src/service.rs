@@ -21,6 +21,7 @@ mod saved;
 mod start;
 mod start_error;
 mod thread_wait;
+mod ways;
 
 pub use forebay_taps::{Side, Taps, TapsStatus};
 pub use forebay_worker::{
@@ -45,3 +46,4 @@ pub use routes::Routing;
 pub use saved::{Closed, SavedRules};
 pub use start::{Service, claim, workers};
 pub use start_error::StartError;
+pub use ways::find_ways;

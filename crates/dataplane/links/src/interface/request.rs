@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use forebay_netlink::{ACK, Builder, ERROR, Frames, put_attribute};
+use forebay_netlink::{ACK, Builder, DONE, ERROR, Frames, put_attribute};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 
@@ -38,6 +38,14 @@ impl Request {
     pub(super) fn address(mut self, family: u8, prefix: u8, index: u32, flags: u8) -> Request {
         self.body.extend([family, prefix, flags, 0]);
         self.body.extend(index.to_ne_bytes());
+        self
+    }
+
+    /// The scope in the `ifaddrmsg`.
+    pub(super) fn scope(mut self, scope: u8) -> Request {
+        if let Some(place) = self.body.get_mut(3) {
+            *place = scope;
+        }
         self
     }
 
@@ -123,22 +131,51 @@ impl Request {
         self.exchange(socket, &mut room)?.and_then(read).ok_or_else(malformed)
     }
 
-    /// `None` for a plain acknowledgement.
-    fn exchange<'a>(self, socket: &OwnedFd, room: &'a mut [u8; ANSWER]) -> io::Result<Option<&'a [u8]>> {
+    /// Sends a question that has many answers and gives each to `read`, as in [`Request::ask`].
+    pub(super) fn ask_for_all(self, socket: &OwnedFd, mut read: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut room = vec![0; DUMPED];
+        self.tell(socket)?;
+        loop {
+            let (len, whole) = rustix::net::recv(socket, &mut room[..], RecvFlags::TRUNC)?;
+            let part = room.get(..len).filter(|part| part.len() == whole).ok_or_else(malformed)?;
+            for frame in Frames::new(part) {
+                let frame = frame.map_err(|_| malformed())?;
+                match frame.kind {
+                    DONE => return Ok(()),
+                    ERROR => return Err(refusal(frame.body)?.unwrap_or_else(malformed)),
+                    _ => read(frame.body),
+                }
+            }
+        }
+    }
+
+    fn tell(self, socket: &OwnedFd) -> io::Result<()> {
         const SEQUENCE: u32 = 1;
         let request = Builder::new(self.kind, self.flags, SEQUENCE, &self.body).finish();
         rustix::net::sendto(socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        Ok(())
+    }
+
+    /// `None` for a plain acknowledgement.
+    fn exchange<'a>(self, socket: &OwnedFd, room: &'a mut [u8; ANSWER]) -> io::Result<Option<&'a [u8]>> {
+        self.tell(socket)?;
         let (len, _) = rustix::net::recv(socket, &mut room[..], RecvFlags::empty())?;
         let frame = Frames::new(&room[..len]).next().and_then(Result::ok).ok_or_else(malformed)?;
         if frame.kind != ERROR {
             return Ok(Some(frame.body));
         }
-        match frame.body.first_chunk().map(|code| i32::from_ne_bytes(*code)).ok_or_else(malformed)? {
-            0 => Ok(None),
-            code => Err(io::Error::from_raw_os_error(code.wrapping_neg())),
-        }
+        refusal(frame.body)?.map_or(Ok(None), Err)
     }
 }
+
+/// What the kernel refuses with; `None` for an acknowledgement.
+fn refusal(body: &[u8]) -> io::Result<Option<io::Error>> {
+    let code = body.first_chunk().map(|code| i32::from_ne_bytes(*code)).ok_or_else(malformed)?;
+    Ok((code != 0).then(|| io::Error::from_raw_os_error(code.wrapping_neg())))
+}
+
+/// Room for a part of many answers: the kernel's parts are at most that long.
+const DUMPED: usize = 32 * 1024;
 
 /// Room for an answer: that about a link is the largest.
 const ANSWER: usize = 16 * 1024;

@@ -4,10 +4,12 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use forebay_netlink::find;
+use forebay_netlink::{DUMP, find};
 
 use super::request::{self, Request};
-use super::{NLM_F_CREATE, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_VIA, RTM_GETROUTE, RTMSG, family};
+use super::{
+    IFA_ADDRESS, IFA_LOCAL, NLM_F_CREATE, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_VIA, RTM_GETROUTE, RTMSG, family,
+};
 
 /// Where packets for an address leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,17 @@ pub struct NextHop {
     pub index: u32,
     /// The next hop: a router, or the destination itself.
     pub address: IpAddr,
+}
+
+/// An address of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostAddress {
+    /// The number of its interface.
+    pub index: u32,
+    /// The address.
+    pub address: IpAddr,
+    /// Whether it is the first of its network on the interface, and not alone in it (/32, /128).
+    pub is_first: bool,
 }
 
 /// Asks the kernel for ways, in the namespace that the thread was in when this was opened.
@@ -36,8 +49,17 @@ impl RouteLookup {
     /// # Errors
     /// If there is no route.
     pub fn next_hop(&self, to: IpAddr) -> io::Result<NextHop> {
+        self.next_hop_of(to, 0)
+    }
+
+    /// The same for packets with a firewall mark, which routing rules may look at.
+    ///
+    /// # Errors
+    /// As [`RouteLookup::next_hop`].
+    pub fn next_hop_of(&self, to: IpAddr, mark: u32) -> io::Result<NextHop> {
         let bits = if to.is_ipv6() { 128 } else { 32 };
-        Request::new(RTM_GETROUTE, 0).route_to(family(to), bits).ip(RTA_DST, to).ask(&self.0, |answer| {
+        let request = Request::new(RTM_GETROUTE, 0).route_to(family(to), bits).ip(RTA_DST, to);
+        request.attribute(RTA_MARK, &mark.to_ne_bytes()).ask(&self.0, |answer| {
             let attributes = answer.get(RTMSG..)?;
             let index = u32::from_ne_bytes(*find(attributes, RTA_OIF)?.first_chunk()?);
             let gateway = find(attributes, RTA_GATEWAY).and_then(ip).or_else(|| {
@@ -46,6 +68,18 @@ impl RouteLookup {
             });
             Some(NextHop { index, address: gateway.unwrap_or(to) })
         })
+    }
+
+    /// All addresses of the host.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn addresses(&self) -> io::Result<Vec<HostAddress>> {
+        let mut found = Vec::new();
+        Request::new(RTM_GETADDR, DUMP).address(0, 0, 0, 0).ask_for_all(&self.0, |answer| {
+            found.extend(HostAddress::of(answer));
+        })?;
+        Ok(found)
     }
 
     /// The address on the Ethernet of a neighbour on an interface, if the kernel knows it.
@@ -91,12 +125,28 @@ impl RouteLookup {
     }
 }
 
+impl HostAddress {
+    fn of(answer: &[u8]) -> Option<HostAddress> {
+        const IFADDRMSG: usize = 8;
+        const SECONDARY: u8 = 1;
+        let [_, prefix, flags, _, index @ ..] = *answer.first_chunk::<IFADDRMSG>()?;
+        let attributes = answer.get(IFADDRMSG..)?;
+        // Of a link between two, `IFA_ADDRESS` is the other's.
+        let address = ip(find(attributes, IFA_LOCAL).or_else(|| find(attributes, IFA_ADDRESS))?)?;
+        let is_alone = prefix == if address.is_ipv6() { 128 } else { 32 };
+        let is_first = flags & SECONDARY == 0 && !is_alone;
+        Some(HostAddress { index: u32::from_ne_bytes(index), address, is_first })
+    }
+}
+
 fn ip(bytes: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }
 
 // linux/rtnetlink.h, linux/neighbour.h.
+const RTA_MARK: u16 = 16;
+const RTM_GETADDR: u16 = 22;
 const RTM_NEWNEIGH: u16 = 28;
 const RTM_GETNEIGH: u16 = 30;
 const NUD_NOARP: u16 = 0x40;

@@ -180,7 +180,15 @@ impl Messages {
             message.text(3, chain.name);
             if let Some(hook) = chain.hook {
                 message.nested(4, |nested| {
-                    nested.number(1, if hook == Hook::Prerouting { 0 } else { 4 });
+                    // `NF_INET_PRE_ROUTING` and so on.
+                    nested.number(
+                        1,
+                        match hook {
+                            Hook::Prerouting => 0,
+                            Hook::Forward => 2,
+                            Hook::Postrouting => 4,
+                        },
+                    );
                     nested.number(2, PRIORITY as u32);
                 });
                 const ACCEPT: u32 = 1;

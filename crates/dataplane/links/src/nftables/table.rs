@@ -42,6 +42,8 @@ pub struct Chain {
 pub enum Hook {
     /// When they arrive, before they are routed.
     Prerouting,
+    /// When they are forwarded: the interfaces of both sides are known.
+    Forward,
     /// When they leave, of this host or forwarded.
     Postrouting,
 }

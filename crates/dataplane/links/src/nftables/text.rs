@@ -32,7 +32,11 @@ impl Display for Chain {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "\tchain {} {{", self.name)?;
         if let Some(hook) = self.hook {
-            let hook = if hook == Hook::Prerouting { "prerouting" } else { "postrouting" };
+            let hook = match hook {
+                Hook::Prerouting => "prerouting",
+                Hook::Forward => "forward",
+                Hook::Postrouting => "postrouting",
+            };
             writeln!(f, "\t\ttype filter hook {hook} priority raw; policy accept;")?;
         }
         self.rules.iter().try_for_each(|rule| writeln!(f, "\t\t{rule}"))?;

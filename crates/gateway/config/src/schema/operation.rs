@@ -129,6 +129,14 @@ pub const GUARD: Part = once(
             "[\"forebay1\"]",
         ),
         key(
+            "local_interfaces",
+            Either("interface names", TEXTS),
+            Is("[]"),
+            "interfaces by which networks in local selectors are reached although peers or the default route are too; to others of \
+             that kind opened packets are forwarded only if the interface has an address in the network",
+            "[\"eth0\"]",
+        ),
+        key(
             "except",
             Either("prefixes", TEXTS),
             Is("[]"),

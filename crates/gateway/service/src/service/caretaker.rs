@@ -6,12 +6,13 @@
 //! a reload may take seconds.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use forebay_config::{Config, InsideLink, KeySource, Routes, Tun, prefixes};
-use forebay_guard::Saved;
+use forebay_guard::{Plan, Saved};
 use forebay_planted::{Fault, planted};
 use forebay_privileges as privileges;
 use ipnet::IpNet;
@@ -66,7 +67,8 @@ impl Caretaker {
     /// If the rules cannot be made and the file insists, or the routes cannot be opened.
     pub fn open(config: &Config, host: &dyn Host, to: Option<SavedRules>) -> Result<Caretaker, StartError> {
         let last = to.as_ref().and_then(|to| to.read().ok().flatten()).unwrap_or_default();
-        let guard = Guard::new(config, host.firewall(), last.entries).map_err(link_error(GUARD))?;
+        let guard = Guard::new(config, host.firewall(), host.interfaces(), last.entries)
+            .map_err(link_error(GUARD))?;
         last.host.iter().for_each(|last| guard.forget(&last.table));
         let saving = to.map(|to| Saving { to, saved: None, looks: 0, has_failed: false });
         let offloads = Offloads::new(host.interfaces());
@@ -137,7 +139,9 @@ impl Caretaker {
         if comes_from_kernel(config) {
             return Ok(());
         }
-        self.set(config.routes(), discarded(config), true)
+        self.set(config.routes(), discarded(config), true)?;
+        self.care.routes.lend_address(&self.care.own());
+        Ok(())
     }
 
     fn set(&self, networks: Vec<IpNet>, discarded: Vec<IpNet>, again: bool) -> Result<(), StartError> {
@@ -232,9 +236,14 @@ impl Care {
         }
     }
 
+    /// The networks of this side.
+    fn own(&self) -> Vec<(IpAddr, IpAddr)> {
+        self.guard.map_entries(|entries| [false, true].map(|v6| Plan::own(entries, v6)).concat())
+    }
+
     fn look_after(&self) {
         self.guard.look_after();
-        self.routes.look_after();
+        self.routes.look_after(&self.own());
         self.offloads.look_after(|| self.guard.map_entries(Ends::of));
         self.save(false);
     }

@@ -13,6 +13,8 @@ use forebay_planted::{Fault, planted};
 use forebay_xfrm as xfrm;
 
 use super::host::Firewall;
+use super::offloads::Interfaces;
+use super::ways::Named;
 use crate::control::GuardDoc;
 use forebay_config::{self as config, Config, GuardMode};
 use forebay_guard::{Entry, FORGED, Host, LEAKED, Plan, Saved};
@@ -29,6 +31,11 @@ struct State {
     entries: Vec<Entry>,
     plan: Plan,
     firewall: Box<dyn Firewall>,
+    /// `None` on a host without any.
+    interfaces: Option<Box<dyn Interfaces>>,
+    named: Named,
+    /// Networks of this side that only the way to peers or the default route leads to.
+    astray: Vec<String>,
     /// What the kernel has, and by which content that is seen; `None` before it has any of this process, and where it refused.
     made: Option<(Table, u64)>,
     /// One more with each change of what is guarded.
@@ -51,13 +58,21 @@ impl Guard {
     ///
     /// # Errors
     /// If they cannot be made, and the file insists.
-    pub fn new(config: &Config, firewall: Box<dyn Firewall>, last: Vec<Entry>) -> io::Result<Guard> {
+    pub fn new(
+        config: &Config,
+        firewall: Box<dyn Firewall>,
+        interfaces: Option<Box<dyn Interfaces>>,
+        last: Vec<Entry>,
+    ) -> io::Result<Guard> {
         let state = State {
             settings: config.guard.clone(),
             host: config.guard_host(),
             entries: last,
             plan: Plan::default(),
             firewall,
+            interfaces,
+            named: Named::of(config),
+            astray: vec![],
             made: None,
             version: 0,
             error: None,
@@ -79,7 +94,9 @@ impl Guard {
     /// As [`Guard::new`].
     pub fn configure(&self, config: &Config) -> io::Result<()> {
         let state = &mut *self.lock();
-        let (settings, host) = (config.guard.clone(), config.guard_host());
+        state.named = Named::of(config);
+        let ways = state.host.ways.take();
+        let (settings, host) = (config.guard.clone(), Host { ways, ..config.guard_host() });
         state.version += u64::from((&state.settings, &state.host) != (&settings, &host));
         (state.settings, state.host) = (settings, host);
         if config.guard.mode == GuardMode::Off {
@@ -129,7 +146,11 @@ impl Guard {
         };
         state.is_unread = false;
         if counted.content == Some(*content) {
-            return state.count(counted.packets);
+            state.count(counted.packets);
+            if state.find_ways() {
+                let _ = state.make();
+            }
+            return;
         }
         tracing::warn!(table = %table.name, "the guard's rules were deleted or changed by another program; they are installed again. Have that program spare this table (`flush ruleset` deletes all)");
         state.restored += 1;
@@ -228,6 +249,7 @@ impl State {
             );
         }
         self.plan = plan;
+        self.find_ways();
         if !self.settings.mode.makes() {
             (self.made, self.error) = (None, None);
             return Ok(());
@@ -253,6 +275,30 @@ impl State {
                 if self.settings.mode == GuardMode::Nftables { Err(error) } else { Ok(()) }
             }
         }
+    }
+
+    /// Looks up by which interfaces opened packets may go; whether that is something else than before.
+    fn find_ways(&mut self) -> bool {
+        let Some(interfaces) = &mut self.interfaces else { return false };
+        if !self.settings.mode.makes() {
+            return false;
+        }
+        let (ways, astray) = self.named.find(&self.host, &self.entries, &mut **interfaces);
+        if astray != self.astray {
+            match astray.as_slice() {
+                [] => tracing::info!("all local networks have a route of their own again"),
+                [first, ..] => tracing::warn!(
+                    networks = astray.len(),
+                    "local networks have no route of their own and would be reached by the way to peers or the default route, as {first}: \
+                     decrypted packets for them are dropped. Bring their interface up, or name it in `local_interfaces` of [guard]"
+                ),
+            }
+            self.astray = astray;
+        }
+        let is_new = self.host.ways.as_ref() != Some(&ways);
+        self.version += u64::from(is_new);
+        self.host.ways = Some(ways);
+        is_new
     }
 
     /// The content of what the kernel has then.

@@ -254,12 +254,16 @@ mod tests {
     }
 
     impl Interfaces for Fake {
-        fn towards(&mut self, address: IpAddr) -> io::Result<Option<String>> {
+        fn towards(&mut self, address: IpAddr, _mark: u32) -> io::Result<Option<String>> {
             Ok(match address {
                 IpAddr::V4(v4) if v4.octets() == [10, 1, 0, 0] => None,
                 IpAddr::V4(v4) if v4.octets()[0] == 10 => Some("lan".to_owned()),
                 _ => Some("wan".to_owned()),
             })
+        }
+
+        fn addresses(&mut self) -> io::Result<Vec<(String, IpAddr)>> {
+            Ok(vec![])
         }
 
         fn read(&mut self, interface: &str, names: [&str; 2]) -> io::Result<[Option<Feature>; 2]> {

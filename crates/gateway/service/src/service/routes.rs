@@ -6,11 +6,15 @@
 //! out in the clear.
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use forebay_links::interface::{Blackholes, Interface, OtherRoute, give_route_back};
+use forebay_links::interface::{
+    Blackholes, HostAddress, Interface, OtherRoute, RouteLookup, give_route_back,
+};
 use forebay_planted::{Fault, planted};
 use ipnet::IpNet;
 
@@ -40,6 +44,16 @@ pub trait Routing: Send {
     /// What the system says.
     fn keep_addresses(&self) -> io::Result<u64> {
         Ok(0)
+    }
+
+    /// Lends the interface addresses of the host where it is given none: one of the networks of this side, `own`, as the source of
+    /// what the host sends by it. Without such a one of IPv4 another, for the host alone: where `rp_filter` is on, Linux drops
+    /// what comes in by an interface without any, unless its source is routed there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn lend_address(&self, _own: &[(IpAddr, IpAddr)]) -> io::Result<()> {
+        Ok(())
     }
 
     /// Removes such a route.
@@ -89,14 +103,51 @@ pub(super) struct Kernel {
     blackholes: Blackholes,
     /// Routes of others that had the place of those to the interface.
     replaced: Mutex<BTreeMap<IpNet, OtherRoute>>,
+    /// Addresses that gateways share: this host has them at times only.
+    shared: Vec<IpAddr>,
+    /// Of each IP version.
+    lent: Mutex<[Option<Lent>; 2]>,
+}
+
+/// An address that the interface has because another one has it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Lent {
+    address: IpAddr,
+    is_source: bool,
 }
 
 impl Kernel {
     /// Those to the interface with this name and these addresses, which need not be there yet.
-    pub(super) fn open(interface: &str, addresses: &[IpNet]) -> io::Result<Kernel> {
+    pub(super) fn open(interface: &str, addresses: &[IpNet], shared: Vec<IpAddr>) -> io::Result<Kernel> {
         let (name, interface) = (interface.to_owned(), Mutex::default());
         let (addresses, blackholes) = (addresses.to_vec(), Blackholes::open()?);
-        Ok(Kernel { name, addresses, interface, blackholes, replaced: Mutex::default() })
+        let (replaced, lent) = (Mutex::default(), Mutex::default());
+        Ok(Kernel { name, addresses, interface, blackholes, replaced, shared, lent })
+    }
+
+    /// What to lend of the host's addresses of an IP version: what is lent, as long as nothing is better.
+    fn choose(&self, v6: bool, own: &[(IpAddr, IpAddr)], lent: Option<Lent>) -> io::Result<Option<Lent>> {
+        let index = Mutex::new(0);
+        self.with(|interface| {
+            *index.lock().unwrap_or_else(PoisonError::into_inner) = interface.index();
+            Ok(())
+        })?;
+        let index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let can_be_lent = |one: &&HostAddress| {
+            one.index != index
+                && one.address.is_ipv6() == v6
+                && !one.address.is_loopback()
+                && !self.shared.contains(&one.address)
+        };
+        let is_source = |address| own.iter().any(|(first, last)| (first..=last).contains(&&address));
+        let addresses = RouteLookup::open()?.addresses()?;
+        let best = addresses.iter().filter(can_be_lent).max_by_key(|one| {
+            let is_lent = lent.is_some_and(|lent| lent.address == one.address);
+            (is_source(one.address), is_lent, one.is_first, Reverse(one.index))
+        });
+        let best = best.map(|one| Lent { address: one.address, is_source: is_source(one.address) });
+        // IPv6 knows no `rp_filter`.
+        Ok(best.filter(|best| best.is_source || !v6))
     }
 
     /// Notes the route whose place one to the interface takes, and says so.
@@ -167,6 +218,31 @@ impl Routing for Kernel {
         let accepts = Cell::new(false);
         self.with(|interface| interface.accept_own_sources().map(|changed| accepts.set(changed)))?;
         Ok(restored + u64::from(accepts.get()))
+    }
+
+    fn lend_address(&self, own: &[(IpAddr, IpAddr)]) -> io::Result<()> {
+        let mut lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        for (v6, lent) in [false, true].into_iter().zip(&mut *lent) {
+            if self.addresses.iter().any(|one| one.addr().is_ipv6() == v6) {
+                continue;
+            }
+            let best = self.choose(v6, own, *lent)?;
+            if let Some(old) = lent.take_if(|old| best != Some(*old)) {
+                let bits = if v6 { 128 } else { 32 };
+                // It may be gone.
+                let _ = self.with(|interface| interface.remove_address(old.address, bits));
+            }
+            let Some(Lent { address, is_source }) = best else { continue };
+            match self.with(|interface| interface.lend_address(address, is_source)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                added => {
+                    added?;
+                    tracing::info!(interface = self.name, %address, is_source, "the interface has an address of this host, because it is given none");
+                }
+            }
+            *lent = best;
+        }
+        Ok(())
     }
 
     fn remove_route(&self, network: IpNet) -> io::Result<()> {
@@ -269,8 +345,13 @@ impl RouteTable {
     }
 
     /// Restores routes that another program has deleted.
-    pub fn look_after(&self) {
-        self.lock().look_after();
+    pub fn look_after(&self, own: &[(IpAddr, IpAddr)]) {
+        self.lock().look_after(own);
+    }
+
+    /// Lends the interface an address, as [`Routing::lend_address`].
+    pub fn lend_address(&self, own: &[(IpAddr, IpAddr)]) {
+        self.lock().lend_address(own);
     }
 
     /// Routes exactly these networks to the interface, discards exactly `discarded` behind all other routes, and removes what
@@ -352,7 +433,16 @@ impl Table {
         self.discarded.iter().copied().filter(move |_| are_made)
     }
 
-    fn look_after(&mut self) {
+    fn lend_address(&self, own: &[(IpAddr, IpAddr)]) {
+        // Without an interface there are no networks.
+        let Some(routing) = self.routing.as_ref().filter(|_| !self.networks.is_empty()) else { return };
+        if let Err(error) = routing.lend_address(own) {
+            tracing::debug!(%error, "cannot lend the interface an address");
+        }
+    }
+
+    fn look_after(&mut self, own: &[(IpAddr, IpAddr)]) {
+        self.lend_address(own);
         let Some(routing) = &self.routing else { return };
         let discards = self.discarded().map(|network| (network, true));
         let all = discards.chain(self.networks.iter().map(|&network| (network, false)));

@@ -128,7 +128,7 @@ fn install(saved: &Saved) -> io::Result<Closed> {
         made.map(|_| (host.table.clone(), plan.ranges()))
     });
     // As many as possible, whatever one of them fails with.
-    let blackholes = routes::Kernel::open("", &[])?;
+    let blackholes = routes::Kernel::open("", &[], vec![])?;
     let made: Vec<_> = saved.discarded.iter().map(|&network| blackholes.add_blackhole(network)).collect();
     let table = table.transpose()?;
     made.into_iter().collect::<io::Result<()>>()?;

@@ -8,11 +8,18 @@ use forebay_links::interface::{RouteLookup, name_of};
 
 /// Interfaces of a host with their offloads.
 pub trait Interfaces: Send {
-    /// The name of the interface by which the host reaches an address; `None` for an address of its own.
+    /// The name of the interface by which the host reaches an address with packets of a firewall mark, 0 for none; `None` for
+    /// an address of its own.
     ///
     /// # Errors
     /// If there is no route.
-    fn towards(&mut self, address: IpAddr) -> io::Result<Option<String>>;
+    fn towards(&mut self, address: IpAddr, mark: u32) -> io::Result<Option<String>>;
+
+    /// The addresses of the host, each with the name of its interface.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn addresses(&mut self) -> io::Result<Vec<(String, IpAddr)>>;
 
     /// The offloads of an interface, as [`Features::read`].
     ///
@@ -35,6 +42,13 @@ pub(in super::super) struct Kernel {
 }
 
 impl Kernel {
+    fn routes(&mut self) -> io::Result<&RouteLookup> {
+        match &mut self.routes {
+            Some(routes) => Ok(routes),
+            none => Ok(none.insert(RouteLookup::open()?)),
+        }
+    }
+
     fn features(&mut self) -> io::Result<&mut Features> {
         match &mut self.features {
             Some(features) => Ok(features),
@@ -44,13 +58,16 @@ impl Kernel {
 }
 
 impl Interfaces for Kernel {
-    fn towards(&mut self, address: IpAddr) -> io::Result<Option<String>> {
-        let routes = match &mut self.routes {
-            Some(routes) => routes,
-            none => none.insert(RouteLookup::open()?),
-        };
-        let name = name_of(routes.next_hop(address)?.index)?;
+    fn towards(&mut self, address: IpAddr, mark: u32) -> io::Result<Option<String>> {
+        let name = name_of(self.routes()?.next_hop_of(address, mark)?.index)?;
         Ok((name != "lo").then_some(name))
+    }
+
+    fn addresses(&mut self) -> io::Result<Vec<(String, IpAddr)>> {
+        // Behind an error half an answer may wait in the socket.
+        let addresses = self.routes()?.addresses().inspect_err(|_| self.routes = None)?;
+        // An interface may have gone since.
+        Ok(addresses.iter().filter_map(|one| Some((name_of(one.index).ok()?, one.address))).collect())
     }
 
     fn read(&mut self, interface: &str, names: [&str; 2]) -> io::Result<[Option<Feature>; 2]> {

@@ -24,6 +24,11 @@ pub struct Ends {
 }
 
 impl Ends {
+    /// Outer addresses of peers.
+    pub fn peers(&self) -> impl Iterator<Item = IpAddr> {
+        self.peers.iter().copied()
+    }
+
     /// Those of policies, as many as are looked up.
     pub fn of(entries: &[Entry]) -> Ends {
         let mut ends = Ends::default();
@@ -103,7 +108,7 @@ impl Wanted {
         addresses: impl Iterator<Item = IpAddr>,
         interfaces: &mut dyn Interfaces,
     ) -> Vec<String> {
-        let names = addresses.filter_map(|address| interfaces.towards(address).ok().flatten());
+        let names = addresses.filter_map(|address| interfaces.towards(address, 0).ok().flatten());
         let names: BTreeSet<_> = names.filter(|name| *name != self.own).collect();
         names.into_iter().collect()
     }
