@@ -504,12 +504,6 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
             "give another port",
         );
     }
-    if beside_ike == Some(true) {
-        for key in ["gso", "gro"].into_iter().filter(|key| section.has(key)) {
-            let help = "remove it: packets that are taken beside an IKE daemon pass one by one";
-            section.conflict(key, format!("`{key}` has no effect with `beside_ike`"), help);
-        }
-    }
     if beside_ike == Some(true) && ike_forward.is_some() {
         let help = "remove `ike_forward`: the IKE daemon that owns the port receives them";
         section.conflict("ike_forward", "the gateway receives no IKE messages with `beside_ike`", help);

@@ -31,12 +31,7 @@ pub(super) fn read(top: &Table, context: &Context<'_>) -> Option<Offloads> {
         }
         false => None,
     };
-    let keeps = keeps?;
-    if keeps && inside.is_some() {
-        let help = "remove `inside`, or `mode`";
-        section.conflict("inside", "`inside` has no effect with `mode = \"keep\"`", help);
-    }
-    Some(Offloads { keeps, inside })
+    Some(Offloads { keeps: keeps?, inside })
 }
 
 /// Refuses interfaces to an inside that takes no batches from them.

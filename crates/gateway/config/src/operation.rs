@@ -426,6 +426,14 @@ pub(super) fn cluster(top: &Table, context: &Context<'_>) -> Option<Option<Clust
             "use `https` with `ca_file`, `certificate_file` and `private_key_file`: who can write to etcd can make SAs repeat numbers",
         );
     }
+    if !endpoints.iter().any(|one| one.secure) {
+        for key in
+            ["ca_file", "certificate_file", "private_key_file"].into_iter().filter(|key| section.has(key))
+        {
+            let help = format!("remove `{key}`, or name `https` endpoints");
+            section.conflict(key, format!("`{key}` has no effect without `https`"), help);
+        }
+    }
     if certificate_file.is_some() != private_key_file.is_some() {
         let help = "set both `certificate_file` and `private_key_file`, or neither";
         section.conflict(
@@ -433,10 +441,6 @@ pub(super) fn cluster(top: &Table, context: &Context<'_>) -> Option<Option<Clust
             "a certificate without its private key, or the other way round",
             help,
         );
-    }
-    if share_by != ShareBy::Local && !addresses.is_empty() {
-        let help = "only with `share_by = \"local\"` does an address belong to a share";
-        section.conflict("addresses", "addresses that belong to no share", help);
     }
     let mut prefix = prefix?;
     if !prefix.ends_with('/') {
@@ -503,6 +507,10 @@ pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {
     if mode.is_some_and(|mode| mode & 0o002 != 0) {
         let help = "every user can reload and read statistics: set a `group`, and `mode = \"0660\"`";
         section.advise("mode", "the control socket is open to all users", help);
+    }
+    if group.is_some() && mode.is_some_and(|mode| mode & 0o070 == 0) {
+        let help = "set mode = \"0660\" for a group that may reload the gateway, or remove `group`";
+        section.advise("group", "`group` has no effect: `mode` gives a group no permission", help);
     }
     socket.iter().for_each(|path| check_socket("socket", path, &section));
     Some(Control { socket: socket?, mode: mode?, group })

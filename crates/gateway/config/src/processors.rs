@@ -125,6 +125,7 @@ pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) ->
     let mut processors = Vec::new();
     let mut complete = true;
     let mut kinds = Vec::new();
+    let mut used = Vec::new();
     for (at, (table, place)) in tables.into_iter().enumerate() {
         let (section, kind) = Reader::of_kind("processor", "kind", table, place, context);
         if let (0, Some(word)) = (at, kind.filter(|&word| word != CORE)) {
@@ -132,6 +133,10 @@ pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) ->
             section.conflict("kind", format!("the first processor must not be a {word}"), help);
         }
         kinds.extend(kind);
+        if section.knows("bus") {
+            let named = section.has("bus").then(|| section.text("bus")).flatten();
+            used.extend(named.or_else(|| Some(buses?.first()?.name.clone())));
+        }
         let default = kind.map(|kind| match kinds.iter().filter(|one| **one == kind).count() {
             0 | 1 => kind.to_owned(),
             number => format!("{kind}-{number}"),
@@ -145,6 +150,13 @@ pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) ->
                 processors.extend(entry);
             }
             None => complete = false,
+        }
+    }
+    for ((_, place), bus) in self::tables(top, "bus", context).into_iter().zip(buses.into_iter().flatten()) {
+        if complete && !used.contains(&bus.name) {
+            let message = format!("no card is on bus `{}`", forebay_sas::mask::shown(&bus.name));
+            let help = "name it as `bus` of a `[[processor]]` of kind `card`, or remove it";
+            context.advise(message, help, &place);
         }
     }
     if processors.len() > PROCESSORS_MAX as usize {

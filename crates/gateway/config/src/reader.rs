@@ -12,7 +12,7 @@ use forebay_scenario::{Decimal, Section, Table, Unit, Value, tree};
 use forebay_time::Duration;
 
 use super::diff::Setting;
-use super::schema::{self, Absent, Key, Part, Takes};
+use super::schema::{self, Absent, DISABLED, Key, Part, Takes};
 use forebay_sas::{Findings as FileFindings, Problem as FileProblem, Section as SaSection, mask};
 
 /// What all sections of one file share.
@@ -95,6 +95,7 @@ impl<'a> Reader<'a> {
             reader.fill();
         }
         reader.report_unknown(word);
+        reader.report_disabled();
         reader.record();
         (reader, word)
     }
@@ -102,6 +103,7 @@ impl<'a> Reader<'a> {
     /// Reports every key that means nothing here; for a section without kinds.
     pub fn checked(self) -> Self {
         self.report_unknown(Some(""));
+        self.report_disabled();
         self.record();
         self
     }
@@ -152,6 +154,20 @@ impl<'a> Reader<'a> {
             if let Some(node) = self.filled.get(key.name) {
                 let value = toml_of(&node.value);
                 settings.push(Setting { section: section.clone(), key: key.name, value });
+            }
+        }
+    }
+
+    /// Refuses keys that another key disables.
+    fn report_disabled(&self) {
+        for row in DISABLED.iter().filter(|row| row.section == self.section()) {
+            let Some(value) = self.filled.get(row.by).map(|node| toml_of(&node.value)) else { continue };
+            if !row.values.contains(&value.as_str()) {
+                continue;
+            }
+            for key in row.keys.iter().filter(|key| self.has(key)) {
+                let message = format!("`{key}` has no effect with `{} = {value}`", row.by);
+                self.conflict(key, message, format!("remove `{key}`, or set `{}` to another value", row.by));
             }
         }
     }

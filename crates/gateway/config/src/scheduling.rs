@@ -66,6 +66,10 @@ pub(super) fn read(
         ClassConfig { window, timeout: Some(timeout), max_bytes, input, ..class }
     });
     let (classes, names, dscp) = classes(top, defaults?, context)?;
+    // Classes with a window of their own may have them from here.
+    if window == Some(1) && classes.iter().all(|class| class.window == 1) {
+        report_unbundled(&["timeout", "max_bytes"], &section);
+    }
     let (policy, timeout, lateness) = (policy?, Some(timeout?), lateness?);
     let (window, batch) = (window?, batch?);
     let scheduling = Scheduling { policy, window, batch, timeout, max_bytes, classes, dscp, lateness };
@@ -256,6 +260,9 @@ fn class(defaults: ClassConfig, section: &Reader<'_>) -> Option<ClassConfig> {
         "adaptive-window" => Windowing::Adaptive,
         _ => Windowing::Fixed,
     };
+    if window == 1 {
+        report_unbundled(&["windowing", "timeout", "max_bytes"], section);
+    }
     let input = if section.has("limit") { section.count("limit")? } else { defaults.input.max(window) };
     if input < window {
         let message = format!("a `limit` of {input} is less than the window of {window}");
@@ -266,6 +273,14 @@ fn class(defaults: ClassConfig, section: &Reader<'_>) -> Option<ClassConfig> {
         if section.has("latency_bound") { Some(section.time("latency_bound")?) } else { None };
     let service = weight.map_or(Service::Strict, |weight| Service::Weighted { weight });
     Some(ClassConfig { service, window, windowing, timeout, max_bytes, input, queue, latency_bound })
+}
+
+/// Notes keys that are about bundles, of a section without any.
+fn report_unbundled(keys: &[&'static str], section: &Reader<'_>) {
+    for key in keys.iter().copied().filter(|key| section.has(key)) {
+        let message = format!("`{key}` has no effect with a window of 1, which bundles no packets");
+        section.advise(key, message, &format!("set `window` above 1, or remove `{key}`"));
+    }
 }
 
 /// Reads `[limits]`.

@@ -1,6 +1,7 @@
 //! What a gateway's file may hold: one list from which the reader, its hints, the masking of what is shown and the
 //! reference (`docs/reference/gateway.md`) take every key.
 
+mod disabled;
 pub(super) mod links;
 mod offloads;
 mod operation;
@@ -14,6 +15,8 @@ use forebay_scenario::schema::key;
 pub use forebay_scenario::schema::{Absent, Key, Part, TEXTS, Takes};
 
 use forebay_sas::OtherKeys;
+
+pub use disabled::DISABLED;
 
 /// A section that stands once.
 const fn once(section: &'static str, keys: &'static [Key]) -> Part {

@@ -574,13 +574,103 @@ fn keys_that_would_do_nothing_are_refused() {
         read(&text).err().map(|errors| errors.findings()[0].problem().to_string()).unwrap_or_default()
     };
     assert_eq!(refused("beside_ike = true"), "");
-    assert_eq!(refused("beside_ike = true\ngso = false"), "`gso` has no effect with `beside_ike`");
-    assert_eq!(refused("beside_ike = true\ngro = true"), "`gro` has no effect with `beside_ike`");
+    assert_eq!(refused("beside_ike = true\ngso = false"), "`gso` has no effect with `beside_ike = true`");
+    assert_eq!(refused("beside_ike = true\ngro = true"), "`gro` has no effect with `beside_ike = true`");
     assert_eq!(refused("gso = false"), "");
     let another = "[[outside]]\nkind = \"udp\"\nlisten = \"0.0.0.0:4501\"\nkeepalive";
     assert_eq!(refused(&format!("{another} = \"20 s\"")), "", "the default");
     let found = refused(&format!("{another} = 0"));
     assert_eq!(found, "the links udp-1 and udp-2 have different `keepalive`");
+}
+
+/// A key that another one disables, with one that does not.
+#[test]
+fn keys_that_another_key_disables_are_refused() {
+    const CLUSTER: &str = "[cluster]\nname = \"a\"\nendpoints = [\"http://127.0.0.1:2379\"]\n";
+    let cluster = |more: &str| format!("{CLUSTER}{more}");
+    for (text, with, found) in [
+        (
+            "[inside]\nblackhole = \"keep\"\n".to_owned(),
+            "routes = []",
+            "`blackhole` has no effect with `routes = []`",
+        ),
+        (
+            "[guard]\ninterfaces = [\"fb1\"]\n".into(),
+            "mode = \"off\"",
+            "`interfaces` has no effect with `mode = \"off\"`",
+        ),
+        (
+            "[guard]\nlocal_interfaces = [\"a\"]\n".into(),
+            "mode = \"off\"",
+            "`local_interfaces` has no effect with `mode = \"off\"`",
+        ),
+        (
+            "[guard]\nexcept = [\"10.9.0.0/24\"]\n".into(),
+            "mode = \"off\"",
+            "`except` has no effect with `mode = \"off\"`",
+        ),
+        ("[guard]\nremove = true\n".into(), "mode = \"off\"", "`remove` has no effect with `mode = \"off\"`"),
+        (
+            "[guard]\nremove = true\n".into(),
+            "mode = \"print\"",
+            "`remove` has no effect with `mode = \"print\"`",
+        ),
+        (
+            "[offloads]\ninside = [\"lan\"]\n".into(),
+            "mode = \"keep\"",
+            "`inside` has no effect with `mode = \"keep\"`",
+        ),
+        (
+            "[log]\naudit_rate = 5\n".into(),
+            "audit = false",
+            "`audit_rate` has no effect with `audit = false`",
+        ),
+        (
+            "[log]\naudit_burst = 5\n".into(),
+            "audit = false",
+            "`audit_burst` has no effect with `audit = false`",
+        ),
+        (
+            cluster("addresses = [\"wan 192.0.2.101/24\"]\n"),
+            "share_by = \"spi\"",
+            "`addresses` has no effect with `share_by = \"spi\"`",
+        ),
+        (cluster(""), "ca_file = \"ca.pem\"", "`ca_file` has no effect without `https`"),
+    ] {
+        let read = |text: &str| {
+            let read = read(&format!("{text}\n{}", with_sa("")));
+            read.err().map(|errors| errors.findings()[0].problem().to_string()).unwrap_or_default()
+        };
+        assert_eq!(read(&text), "", "{text}");
+        assert_eq!(read(&format!("{text}{with}\n")), found, "{text}{with}");
+    }
+}
+
+#[test]
+fn keys_of_what_is_not_there_are_warnings() {
+    let warned = |text: &str| {
+        let config = read(&format!("{text}\n{}", with_sa(""))).unwrap();
+        let of = |warning: &&String| {
+            ["a window of 1", "`group` has no effect", "no card is on bus"]
+                .iter()
+                .any(|part| warning.contains(part))
+        };
+        let texts: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+        texts.iter().filter(of).count()
+    };
+    for (text, count) in [
+        ("[scheduler]\ntimeout = \"5 us\"\nmax_bytes = 3000", 2),
+        ("[scheduler]\ntimeout = \"5 us\"\nwindow = 4", 0),
+        ("[scheduler]\ntimeout = \"5 us\"\n[[class]]\nname = \"a\"\nwindow = 4", 0),
+        ("[[class]]\nname = \"a\"\nwindowing = \"adaptive-window\"\ntimeout = \"5 us\"\nmax_bytes = 64", 3),
+        ("[control]\ngroup = \"adm\"", 1),
+        ("[control]\ngroup = \"adm\"\nmode = \"0660\"", 0),
+        ("[[processor]]\nkind = \"core\"\n[[processor]]\nkind = \"card\"\n[[bus]]\nname = \"a\"", 0),
+        ("[[processor]]\nkind = \"core\"\n[[processor]]\nkind = \"card\"\n[[bus]]\n[[bus]]", 1),
+        ("[scheduler]\nwindow = 4\n[[class]]\nname = \"a\"\nmax_bytes = 64", 0),
+    ] {
+        assert_eq!(warned(text), count, "{text}");
+    }
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub(super) fn read(sa: &Table<'_, '_>, line: usize, files: &KeyFiles, findings: 
     }
     let claim = claim(sa, direction, core.spi, core.remote);
     report_unused(sa, &core, direction, findings);
-    let settings = settings(sa, &core, findings);
+    let settings = settings(sa, &core, direction, findings);
     let entry = || {
         let config = SaConfig { name: name?.0.to_owned(), ..settings? };
         outer.as_ref()?;
@@ -137,7 +137,12 @@ impl Core {
 }
 
 /// All the settings but the name.
-fn settings(sa: &Table<'_, '_>, core: &Core, findings: &mut Findings) -> Option<SaConfig> {
+fn settings(
+    sa: &Table<'_, '_>,
+    core: &Core,
+    direction: Option<Direction>,
+    findings: &mut Findings,
+) -> Option<SaConfig> {
     let esn = sa.flag("esn", false, findings);
     let check_padding = sa.flag("check_padding", true, findings);
     let plain = core.config(sa, findings);
@@ -156,7 +161,7 @@ fn settings(sa: &Table<'_, '_>, core: &Core, findings: &mut Findings) -> Option<
     let mtu = tunnel::mtu(sa, core.local, findings);
     let tfc = tunnel::tfc(sa, core.mode, findings);
     let with_mtu = plain.clone().zip(mtu).map(|(config, mtu)| SaConfig { mtu, ..config });
-    let iptfs = iptfs::read(sa, with_mtu.as_ref(), findings);
+    let iptfs = iptfs::read(sa, with_mtu.as_ref(), direction, findings);
     let config = SaConfig {
         esn: esn?,
         check_padding: check_padding?,
@@ -198,13 +203,27 @@ fn report_unused(sa: &Table<'_, '_>, core: &Core, direction: Option<Direction>, 
     if direction == Some(Direction::Open) {
         report(&["classes", "mtu", "tfc_padding"], "it is about packets that leave");
         if core.mode == Some(Mode::Tunnel) {
-            report(&["dscp", "copy_df", "df", "flow_label", "ttl"], "it is about packets that leave");
+            report(
+                &["dscp", "copy_df", "copy_ecn", "df", "flow_label", "ttl"],
+                "it is about packets that leave",
+            );
         }
         if core.encapsulation == Some(Encapsulation::None) {
             report(&["follow_peer"], "only peers of SAs in UDP are followed");
         }
     }
+    if core.mode == Some(Mode::Tunnel) && direction == Some(Direction::Seal) {
+        match core.local {
+            Some(IpAddr::V6(_)) => report(&["df", "copy_df"], "IPv6 headers have no such bit"),
+            Some(IpAddr::V4(_)) => report(&["flow_label"], "IPv4 headers have none"),
+            None => {}
+        }
+    }
     if direction == Some(Direction::Seal) {
+        report(&["replay_window", "follow_peer"], "it is about packets that arrive");
+        if core.protocol != Some(Protocol::Ah) {
+            report(&["check_padding"], "it is about packets that arrive");
+        }
         report(&ORIGINALS, "it is about packets that arrive");
     } else if core.mode == Some(Mode::Tunnel) || core.encapsulation == Some(Encapsulation::None) {
         report(&ORIGINALS, "only ESP in UDP in transport mode has checksums to repair");

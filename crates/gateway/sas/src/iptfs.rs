@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use forebay_crypto::Direction;
 use forebay_ipsec::iptfs::MAX_REORDER_WINDOW;
 use forebay_ipsec::{Iptfs, Mode, Protocol, SaConfig};
 use forebay_time::Duration;
@@ -19,6 +20,7 @@ const RATES: RangeInclusive<u64> = 1..=1_000_000_000;
 pub(super) fn read(
     sa: &Table<'_, '_>,
     config: Option<&SaConfig>,
+    direction: Option<Direction>,
     findings: &mut Findings,
 ) -> Option<Option<Iptfs>> {
     if !sa.has("iptfs") {
@@ -26,6 +28,21 @@ pub(super) fn read(
     }
     let table = &sa.inside("iptfs", Section::Iptfs, findings)?;
     table.report_unknown_keys(findings);
+    let unused: (&[&'static str], _) = match direction {
+        Some(Direction::Seal) => (&["reorder_window", "lost_after"], "it is about packets that arrive"),
+        Some(Direction::Open) => (
+            &["packet_size", "rate", "max_delay", "fragment", "queue", "ecn"],
+            "it is about packets that leave",
+        ),
+        None => (&[], ""),
+    };
+    for key in unused.0.iter().copied().filter(|key| table.has(key)) {
+        findings.add(Problem::NoEffect { key, why: unused.1 }, table.span(key), "");
+    }
+    if direction == Some(Direction::Seal) && table.has("rate") && table.has("max_delay") {
+        let why = "with `rate` packets leave at fixed times";
+        findings.add(Problem::NoEffect { key: "max_delay", why }, table.span("max_delay"), "");
+    }
     let defaults = Iptfs::default();
     let mtu = config.and_then(|config| config.mtu).map(usize::from);
     let full = mtu.map_or(defaults.packet_size, |mtu| mtu.min(defaults.packet_size));

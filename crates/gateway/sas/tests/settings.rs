@@ -7,7 +7,7 @@ use forebay_ipsec::{
     DontFragment, Dscp, DscpSet, Ecn, FlowLabel, HopLimit, InnerDscp, Iptfs, Lifetime, Limits, Originals,
     SaConfig, Tfc, TunnelRules,
 };
-use forebay_sas::{PARTS, parse};
+use forebay_sas::{Finding, PARTS, Problem, SasFile, parse};
 use forebay_scenario::schema::Takes;
 use forebay_time::Duration;
 
@@ -15,8 +15,14 @@ const SECOND: u64 = 1_000_000_000_000;
 
 fn config(more: &str) -> SaConfig {
     let file = parse(&one_with(more), "SAS.toml").unwrap_or_else(|errors| panic!("{}", rendered(&errors)));
-    assert!(file.warnings.is_empty(), "{:?}", file.warnings);
+    assert_in_use(&file);
     file.entries.into_iter().next().unwrap().config
+}
+
+/// No warnings but of settings of the other direction or IP version.
+fn assert_in_use(file: &SasFile) {
+    let is_unused = |one: &Finding| matches!(one.problem(), Problem::NoEffect { .. });
+    assert!(file.warnings.iter().all(is_unused), "{:?}", file.warnings);
 }
 
 /// Each of `lines` alone is refused on line 9 at `column`, with all of `says`.
@@ -85,7 +91,7 @@ fn a_file_may_have_every_setting() {
             ecn: true,
         })
     );
-    assert!(file.warnings.is_empty(), "{:?}", file.warnings);
+    assert_in_use(&file);
 }
 
 #[test]
@@ -349,6 +355,39 @@ fn what_has_no_effect_is_a_warning() {
     let all = warnings(&ah.replace("aes128gcm16", "aes128gmac"));
     let [one] = &all[..] else { panic!("{all:?}") };
     assert_says(one, &["`check_padding` has no effect: AH does not pad", "SAS.toml:12:17"]);
+    // Each in the direction that has no use for it, and in the other.
+    for (key, needs, of_inbound) in [
+        ("replay_window = 128", "", true),
+        ("check_padding = false", "", true),
+        ("follow_peer = false", "encapsulation = \"udp\"\n", true),
+        ("copy_ecn = false", "", false),
+        ("reorder_window = 9", "[sa.iptfs]\n", true),
+        ("lost_after = \"5ms\"", "[sa.iptfs]\n", true),
+        ("packet_size = 1400", "[sa.iptfs]\n", false),
+        ("rate = 1000", "[sa.iptfs]\n", false),
+        ("max_delay = \"1ms\"", "[sa.iptfs]\n", false),
+        ("fragment = false", "[sa.iptfs]\n", false),
+        ("queue = 100000", "[sa.iptfs]\n", false),
+        ("ecn = true", "[sa.iptfs]\n", false),
+    ] {
+        let name = key.split(' ').next().unwrap();
+        let of = |is_inbound: bool| {
+            let text = one_with(&format!("{needs}{key}"));
+            let text = if is_inbound { text.replace("\"out\"", "\"in\"") } else { text };
+            warnings(&text).iter().filter(|one| one.contains(&format!("`{name}` has no effect"))).count()
+        };
+        assert_eq!((of(true), of(false)), if of_inbound { (0, 1) } else { (1, 0) }, "{key}");
+    }
+    let all = warnings(&one_with("[sa.iptfs]\nrate = 1000\nmax_delay = \"1ms\""));
+    let [one] = &all[..] else { panic!("{all:?}") };
+    assert_says(one, &["`max_delay` has no effect: with `rate`"]);
+    // Of the other IP version's headers.
+    let v6 = |text: String| text.replace("192.0.2.1", "2001:db8::1").replace("192.0.2.2", "2001:db8::2");
+    for (key, of_v6) in [("df = \"set\"", true), ("copy_df = true", true), ("flow_label = \"copy\"", false)] {
+        let text = one_with(key);
+        let [found, none] = if of_v6 { [v6(text.clone()), text] } else { [text.clone(), v6(text)] };
+        assert_eq!((warnings(&found).len(), warnings(&none).len()), (1, 0), "{key}");
+    }
 }
 
 /// A file that gives this key of this section, and what stands before the line with it.
