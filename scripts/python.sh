@@ -40,7 +40,7 @@ environment() { # 1: it cannot be made
         echo "python: making the environment target/python"
         rm -rf "$env"
         "$python" -m venv "$env" || return 1
-        "$env/bin/pip" install --quiet --disable-pip-version-check -r python/requirements-test.txt || return 1
+        "$env/bin/python" -m pip install --quiet --disable-pip-version-check -r python/requirements-test.txt || return 1
         echo "$stamp" >"$env/requirements"
     fi
 }
@@ -79,13 +79,13 @@ wheel() {
     CARGO_TARGET_DIR=$target "$env/bin/maturin" build --locked --manifest-path python/Cargo.toml \
         --profile "${WHEEL_PROFILE:-quick}" --out "$wheels" --interpreter "$env/bin/python"
     source_distribution
-    "$env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/forebay-*.whl
+    "$env/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/forebay-*.whl
     ls -l "$wheels" | awk 'NR > 1 { printf "python: %s, %.1f MB\n", $9, $5 / 1e6 }'
 }
 
 zig() {
     need_environment
-    "$env/bin/pip" install --quiet --disable-pip-version-check -r python/requirements-release.txt ||
+    "$env/bin/python" -m pip install --quiet --disable-pip-version-check -r python/requirements-release.txt ||
         fail "the packages of python/requirements-release.txt cannot be installed in target/python"
 }
 
@@ -122,7 +122,7 @@ try_wheel() {
     { head -n 1 <<<"$all" && tail -n 1 <<<"$all"; } | sort -u | while read -r version path; do
         clean=$(mktemp -d)
         "$path" -m venv "$clean"
-        "$clean/bin/pip" install --quiet --disable-pip-version-check --no-index --no-deps "$1"
+        "$clean/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps "$1"
         (cd "$clean" && "$clean/bin/python" "$OLDPWD/python/tests/smoke.py" "$clean/bin/forebay")
         echo "python: the wheel works with CPython $version"
         rm -rf "$clean"
@@ -147,7 +147,7 @@ sdist() {
     source_distribution
     local out
     out=$(mktemp -d)
-    PATH=$env/bin:$PATH CARGO_TARGET_DIR=$target/sdist "$env/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+    PATH=$env/bin:$PATH CARGO_TARGET_DIR=$target/sdist "$env/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
         --config-settings=build-args="--profile quick" --wheel-dir "$out" "$wheels"/forebay-*.tar.gz
     try_wheel "$(echo "$out"/forebay-*.whl)"
     rm -rf "$out"
