@@ -197,10 +197,14 @@ class Machine:
         # `degraded`: there are no modules for systemd-modules-load.
         return self.pid and self.sh("systemctl is-system-running || true", check=False).strip() in ("running", "degraded")
 
+    def words(self):
+        """What runs a program in it: its words follow."""
+        return ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", "-C", "-r", "-w", "env", "-i", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
+                "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
+
     def sh(self, command, check=True, limit=120):
         """The output of a command, as root types it."""
-        words = ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", "-C", "-r", "-w", "env", "-i", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
-                 "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "sh", "-e", "-c", f"cd /root; {command}"]
+        words = [*self.words(), "sh", "-e", "-c", f"cd /root; {command}"]
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                               timeout=limit, check=False)
         if check and done.returncode:
@@ -535,33 +539,40 @@ def traceroute(version):
     return hops
 
 
-def make_root(suite):
-    """The root of a suite, or why it cannot be had."""
-    # Made anew when what is in it changes.
-    tar = KEPT / f"{suite}-{hashlib.sha256(PACKAGES.encode()).hexdigest()[:8]}.tar"
-    if tar.exists():
-        return tar, None
-    words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}"]
+def root(suite, packages=PACKAGES):
+    """Where the root of a suite is kept, and why it cannot be had if it cannot. It is made anew when what is in it changes."""
+    tar = KEPT / f"{suite}-{hashlib.sha256(packages.encode()).hexdigest()[:8]}.tar"
+    return tar, None if tar.exists() else os.environ.get(f"{INSIDE}_{suite}", "it was not made")
+
+
+def make_root(suite, packages):
+    """Makes the root of a suite where there is none; why it cannot be had."""
+    tar, why = root(suite, packages)
+    if not why:
+        return None
+    words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={packages}"]
     if suite in UBUNTU and not os.path.exists(KEYRING):
         if os.environ.get("UNVERIFIED") != "1":
-            return None, "ubuntu-archive-keyring is not installed, without which packages are not verified (UNVERIFIED=1 goes on without)"
+            return "ubuntu-archive-keyring is not installed, without which packages are not verified (UNVERIFIED=1 goes on without)"
         words += ["--aptopt=Acquire::AllowInsecureRepositories \"true\"", "--aptopt=APT::Get::AllowUnauthenticated \"true\""]
     KEPT.mkdir(parents=True, exist_ok=True)
     print(f"userlands: making the root of {suite}", flush=True)
     new = tar.with_suffix(".new.tar")
     done = subprocess.run([*words, suite, new], capture_output=True, text=True, check=False)
     if done.returncode:
-        return None, "mmdebstrap: " + done.stderr.strip()[-300:]
+        return "mmdebstrap: " + done.stderr.strip()[-300:]
     new.rename(tar)
-    return tar, None
+    return None
 
 
-def enter():
-    """Goes on in namespaces that end with it."""
+def enter(suites, packages=PACKAGES):
+    """Makes the roots of suites, and goes on in namespaces that end with it, in which there is no network."""
     words = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
     if os.geteuid() != 0 or not shutil.which("mmdebstrap") or not groups() or subprocess.run([*words, "true"], check=False).returncode:
         print("userlands: SKIPPED, it needs root, namespaces, control groups of version 2 and mmdebstrap")
         sys.exit(0)
+    for suite in suites:
+        os.environ[f"{INSIDE}_{suite}"] = make_root(suite, packages) or ""
     done = subprocess.run([*words, sys.executable, *sys.argv], env={**os.environ, INSIDE: str(os.getpid())}, check=False)
     for name in SIDE.values():
         group = pathlib.Path(f"{groups()}/forebay-userlands-{os.getpid()}-{name}")
@@ -579,8 +590,9 @@ def main():
     packages = sorted(pathlib.Path(sys.argv[1]).glob("forebay_*.deb"))
     if len(packages) != 1:
         fail(f"{sys.argv[1]} has {len(packages)} packages forebay_*.deb; expected 1, as `make deb` leaves there")
+    wanted = sys.argv[2:] or SUITES
     if INSIDE not in os.environ:
-        enter()
+        enter(wanted)
     package = packages[0].resolve()
     subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
     for folder in ("/run/netns", LAB, "/run/machines"):
@@ -589,9 +601,9 @@ def main():
     servers = [subprocess.Popen(program(f"host-{letter}", SERVE), stdout=subprocess.PIPE, text=True) for letter in "ab"]
     for server in servers:
         assert server.stdout.readline() == "ready\n"
-    tried, wanted = 0, sys.argv[2:] or SUITES
+    tried = 0
     for suite in wanted:
-        tar, why = make_root(suite)
+        tar, why = root(suite)
         if why:
             print(f"userlands: {suite}: SKIPPED: {why}")
             if sys.argv[2:]:
