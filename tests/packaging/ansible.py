@@ -75,8 +75,8 @@ class Controller:
     @staticmethod
     def run(program, *words):
         env = {"PATH": f"{TOOLS}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(WORK), "LANG": "C.UTF-8", "ANSIBLE_NOCOLOR": "1"}
-        return subprocess.run([TOOLS / "bin" / program, *words], cwd=WORK, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=300, check=False)
+        return subprocess.run(["timeout", "--kill-after=9", "300", TOOLS / "bin" / program, *words], cwd=WORK, env=env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 
     def play(self, what, *words, changed, fails=None):
         """Runs the playbook; it has to change so many things (None: some), or to fail with such words. What it said."""
@@ -95,7 +95,7 @@ def observed(machine):
     """What the role may change: the installed files, the state of the unit, and which start and reload of the gateway it is."""
     return machine.sh("find /etc/forebay -printf '%p %u:%g %m\\n' 2>/dev/null | sort; find /etc/forebay -type f -exec sha256sum {} + 2>/dev/null | sort; "
                       "systemctl is-enabled forebay forebay-guard; systemctl show -p MainPID,ActiveState forebay; "
-                      "journalctl --no-pager -u forebay -o cat | grep -c 'Reloaded'; ls -d /tmp/forebay.* 2>/dev/null", check=False)
+                      "journalctl --no-pager -u forebay -o cat | grep -c ^Reloaded; ls -d /tmp/forebay.* 2>/dev/null", check=False)
 
 
 def day(machine, package):
@@ -131,7 +131,7 @@ def day(machine, package):
     config.write_text(good.replace("direction =", "directoin =", 1), encoding="utf-8")
     play("a misspelt key", changed=0, fails="gateway.toml:12:1[^$]*did you mean `direction`")
     unchanged(installed, "a file with an error")
-    config.write_text(good + "\n[log]\nlevel = \"debug\"\n", encoding="utf-8")
+    config.write_text(good.replace('name = "east-out"', 'name = "east-out"\nlife_packets = 123456789', 1), encoding="utf-8")
     key.write_text("0123\n", encoding="utf-8")
     play("a changed file, and a key that is too short", changed=0, fails=re.escape(key.name))
     unchanged(installed, "a key that is too short")
@@ -142,10 +142,8 @@ def day(machine, package):
         fail(f"no word of the reload\n{said}")
     play("a changed file", changed=2)
     changed, pid = observed(machine), re.search("MainPID=.*", installed)[0]
-    if pid not in changed or "debug" not in machine.sh("cat /etc/forebay/gateway.toml") or changed.splitlines()[-1] == installed.splitlines()[-1]:
-        fail(f"not reloaded:\n{installed}\nnow:\n{changed}\n{machine.journal()}")
-    if "DEBUG" not in machine.sh("forebay reload --config /etc/forebay/gateway.toml >/dev/null; sleep 1; journalctl --no-pager -u forebay -o cat"):
-        fail(f"the changed file has no effect:\n{machine.journal()}")
+    if pid not in changed or "123456789" not in machine.sh("forebay show sas --json"):
+        fail(f"the changed file has no effect:\n{installed}\nnow:\n{changed}\n{machine.journal()}")
     play("a changed file, once more", changed=0)
 
     play("removal", "-e", "forebay_state=absent", changed=1)
