@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults check-protocol fuzz miri mutants semver publish-check lab hardware synth tutorials docs playground browser interop-vm userlands hdtv deb release man setup setup-test wheel test-python clean
+.PHONY: help quick build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults check-protocol fuzz miri mutants semver publish-check lab hardware synth tutorials docs playground browser interop-vm userlands ansible hdtv deb release man setup setup-test wheel test-python clean
 
 help:
 	@echo 'Begin:'
@@ -34,6 +34,7 @@ help:
 	@echo '  make interop         the whole matrix of suites against scapy and tshark'
 	@echo '  make interop-vm      Linux and strongSwan as peers, in virtual machines of software emulation; PEERS=all: the table of docs/interop.md'
 	@echo '  make userlands       two gateways from the package and the documentation, in Debian 12 and 13, Ubuntu 22.04 and 24.04; SUITES="trixie noble"'
+	@echo '  make ansible         the Ansible role: ansible-lint, and a gateway from installation to removal where systemd boots this Debian'
 	@echo '  make browser         every report in a real Chromium; the playground and the live page in Firefox too'
 	@echo '  make dpdk            crypto devices and links by DPDK (fetches libdpdk-dev): vectors, and two gateways on its virtual devices'
 	@echo '  make gpu             GPUs by OpenCL or CUDA (fetches pocl, which needs none): vectors, faults, and two gateways with one'
@@ -152,6 +153,14 @@ interop-vm: $(FOREBAY)
 userlands: deb
 	@scripts/setup.sh userlands
 	tests/packaging/userlands.py target/debian $(SUITES)
+
+# The package has the programs of `cargo test`, which are built in less time than those of `make deb`.
+ansible: setup
+	@scripts/setup.sh deb userlands
+	$(CARGO) build --locked --package forebay-cli
+	rm -rf target/debian-debug
+	scripts/deb.sh target/debug/forebay-gateway target/debug/forebay target/debian-debug
+	tests/packaging/ansible.py target/debian-debug $(SUITES)
 
 browser: $(FOREBAY) docs
 	@scripts/setup.sh browser

@@ -8,6 +8,7 @@ and has Python besides; Ansible runs on this side of its namespaces, and reaches
 ansible-lint are those of packaging/ansible/requirements.txt, in target/ansible.
 """
 
+import json
 import os
 import pathlib
 import platform
@@ -60,8 +61,11 @@ class Controller:
         subprocess.run(["dpkg-deb", "--extract", package, WORK / "extracted"], check=True)
         sides = [word for side, network in (("a", "10.1.0.0/16"), ("b", "10.2.0.0/16"))
                  for word in ("--side", f"{userlands.SIDE[side]}={OUTER[4][side][0]},{network}")]
-        subprocess.run([WORK / "extracted/usr/bin/forebay", "tunnel", "new", *sides], cwd=WORK, check=True, stdout=subprocess.DEVNULL)
-        self.keys = [path.read_text(encoding="utf-8").strip() for path in sorted((WORK / machine.name / "keys").iterdir())]
+        forebay = WORK / "extracted/usr/bin/forebay"
+        subprocess.run([forebay, "tunnel", "new", *sides], cwd=WORK, check=True, stdout=subprocess.DEVNULL)
+        both = [f"{name}/gateway.toml" for name in userlands.SIDE.values()]
+        subprocess.run([forebay, "tunnel", "roll", *both, "--out", "next"], cwd=WORK, check=True, stdout=subprocess.DEVNULL)
+        self.keys = [path.read_text(encoding="utf-8").strip() for path in sorted(WORK.glob(f"**/{machine.name}/keys/*"))]
         # One of the keys as it may lie in a repository.
         (WORK / "password").write_text("of the vault\n", encoding="utf-8")
         self.run("ansible-vault", "encrypt", "--vault-password-file", "password", next((WORK / machine.name / "keys").iterdir()))
@@ -78,9 +82,9 @@ class Controller:
         return subprocess.run(["timeout", "--kill-after=9", "300", TOOLS / "bin" / program, *words], cwd=WORK, env=env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 
-    def play(self, what, *words, changed, fails=None):
-        """Runs the playbook; it has to change so many things (None: some), or to fail with such words. What it said."""
-        done = self.run("ansible-playbook", "-vvv", "--diff", "--inventory", "hosts", "--vault-password-file", "password", "site.yml", *words)
+    def play(self, what, *words, changed, fails=None, book="site.yml"):
+        """Runs a playbook; it has to change so many things (None: some), or to fail with such words. What it said."""
+        done = self.run("ansible-playbook", "-vvv", "--diff", "--inventory", "hosts", "--vault-password-file", "password", book, *words)
         self.said += done.stdout
         recap = re.search(r"ok=(\d+) +changed=(\d+) +unreachable=(\d+) +failed=(\d+)", done.stdout)
         if not recap or (done.returncode != 0) != bool(fails) or (fails and not re.search(fails, done.stdout)):
@@ -96,6 +100,10 @@ def observed(machine):
     return machine.sh("find /etc/forebay -printf '%p %u:%g %m\\n' 2>/dev/null | sort; find /etc/forebay -type f -exec sha256sum {} + 2>/dev/null | sort; "
                       "systemctl is-enabled forebay forebay-guard; systemctl show -p MainPID,ActiveState forebay; "
                       "journalctl --no-pager -u forebay -o cat | grep -c ^Reloaded; ls -d /tmp/forebay.* 2>/dev/null", check=False)
+
+
+def spis(machine):
+    return {one["spi"] for one in json.loads(machine.sh("forebay show sas --json"))["sas"]}
 
 
 def day(machine, package):
@@ -118,8 +126,8 @@ def day(machine, package):
             fail(f"after the installation: no {line}\n{installed}\n{machine.journal()}")
     if installed.count("enabled\n") != 2 or "/tmp/forebay." in installed:
         fail(f"after the installation:\n{installed}")
-    if len(machine.sh("forebay show sas --json").split('"spi"')) != 3:
-        fail(f"the gateway has other SAs:\n{machine.sh('forebay show sas')}")
+    if len(spis(machine)) != 2:
+        fail(f"the gateway has other SAs than the two of its file:\n{machine.sh('forebay show sas')}")
     play("once more", changed=0)
     unchanged(installed, "a second play")
     play("once more, check mode", "--check", changed=0)
@@ -145,6 +153,10 @@ def day(machine, package):
     if pid not in changed or "123456789" not in machine.sh("forebay show sas --json"):
         fail(f"the changed file has no effect:\n{installed}\nnow:\n{changed}\n{machine.journal()}")
     play("a changed file, once more", changed=0)
+    old = spis(machine)
+    play("new keys", changed=6, book="roll.yml")
+    if len(new := spis(machine)) != 2 or new & old or pid not in observed(machine):
+        fail(f"SAs {old} before, {new} after\n{machine.journal()}")
 
     play("removal", "-e", "forebay_state=absent", changed=1)
     kept = observed(machine)
