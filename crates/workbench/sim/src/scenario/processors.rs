@@ -169,6 +169,12 @@ pub(super) fn read(
         }
         maps.push(map.into());
     }
+    // A bus that the file does not have is none that it says anything of.
+    for (number, bus) in buses.iter().enumerate().filter(|_| top.has("bus") && !processors.is_empty()) {
+        if processors.iter().all(|one| one.bus != Some(number)) {
+            notes.push(format!("[bus] `{}` has no effect: no accelerator is on it", bus.name));
+        }
+    }
     if processors.len() > MAX_PROCESSORS {
         let message = format!("{} processors are too many", processors.len());
         top.conflict("processor", message, format!("at most {MAX_PROCESSORS}"));
@@ -247,6 +253,10 @@ fn times(
         notes.push(format!("t_init of `{name}` is not given: {INIT} (the papers do not print it)"));
         INIT
     };
+    if section.has("throughput_size") && !section.has("throughput") {
+        let message = "`throughput_size` means nothing without `throughput`";
+        section.conflict("throughput_size", message, "add `throughput`, or take it away");
+    }
     let block = if section.has("block") {
         section.time("block")?
     } else if section.has("block_ratio") {

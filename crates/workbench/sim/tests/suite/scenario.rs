@@ -252,6 +252,44 @@ fn a_split_gives_each_processor_its_share_of_the_packets() {
 }
 
 #[test]
+fn keys_that_another_one_disables_are_noted_or_refused() {
+    let noted = |set: &[&str]| {
+        let notes = read(PAPER, set).notes;
+        notes.into_iter().filter(|note| note.contains("has no effect")).collect::<Vec<_>>()
+    };
+    for (key, by, other) in [
+        ("scheduler.timeout=5 us", "scheduler.window=1", "scheduler.window=4"),
+        ("scheduler.max_bytes=4000", "scheduler.window=1", "scheduler.window=4"),
+        ("scheduler.windowing=adaptive-window", "scheduler.window=1", "scheduler.window=4"),
+        ("processor.card.answers=each", "scheduler.burst=1", "scheduler.burst=4"),
+        ("processor.card.alpha=5", "scheduler.policy=round-robin", "scheduler.policy=finish-time"),
+        ("processor.card.beta=5 us", "scheduler.policy=split", "scheduler.policy=finish-time"),
+        ("processor.cpu.others=0.5", "scheduler.policy=finish-time", "scheduler.policy=adaptive-alpha"),
+        (
+            "scheduler.predict_transfer=true",
+            "scheduler.policy=shortest-queue",
+            "scheduler.policy=finish-time",
+        ),
+        ("scheduler.prefetch_aware=true", "processor.card.prefetch=0", "processor.card.prefetch=2"),
+    ] {
+        let name = key.split('=').next().unwrap().rsplit('.').next().unwrap();
+        let says =
+            |set: &[&str]| noted(set).iter().filter(|one| one.contains(&format!("`{name}` of ["))).count();
+        assert_eq!(
+            (says(&[key, by]), says(&[key, other])),
+            (1, 0),
+            "{key} {by} {other}: {:?}",
+            noted(&[key, by])
+        );
+    }
+    let found = wrong(PAPER, &["processor.card.throughput_size=64"]);
+    assert!(found[0].1.contains("means nothing without `throughput`"), "{found:?}");
+    let buses = format!("{PAPER}\n[[bus]]\nname = \"a\"\n[[bus]]\nname = \"b\"\n");
+    let notes = read(&buses, &[]).notes;
+    assert!(notes.contains(&"[bus] `b` has no effect: no accelerator is on it".to_owned()), "{notes:?}");
+}
+
+#[test]
 fn a_window_may_follow_the_traffic() {
     let many = ["scheduler.window=16", "scheduler.windowing=adaptive-window", "traffic.packets=20_000"];
     let crowded = run(&read(PAPER, &many), Options::default()).unwrap().figures;
