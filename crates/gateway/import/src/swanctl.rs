@@ -29,15 +29,16 @@ const REFUSED: [(&str, &str); 6] = [
     ("interface", "policies for one interface are not supported, and their packets are discarded"),
     ("label", "security labels are not supported"),
 ];
+/// Settings of a connection that its children have where they have none of their own (swanctl.conf(5)).
+const INHERITED: [&str; 2] = ["if_id_in", "if_id_out"];
 /// Settings of a child that mean something else where the gateway processes the packets.
-const DIFFERENT: [(&str, &str); 4] = [
+const DIFFERENT: [(&str, &str); 3] = [
     ("set_mark_in", "the mark of received packets is not set: rules by mark see none"),
     ("set_mark_out", "the mark of sent packets is not set: `mark` of `[[outside]]` is for all"),
     (
         "inactivity",
         "it asks the kernel for the last use of policies, which the gateway's packets do not count in: leave it off",
     ),
-    ("tfc_padding", "strongSwan's padding is the kernel's: `pad_to` of `[keys]` or IP-TFS take its place"),
 ];
 
 /// Reads a configuration with the files that it includes; `path` is its own, unless it comes from standard input.
@@ -95,8 +96,10 @@ fn read_connection(connection: &Section, is_referred: bool, imported: &mut Impor
             }
         }
         // What is set may stand in another section, from which this one inherits: the child is named.
+        let of_connection = |key: &str| INHERITED.contains(&key).then(|| connection.get(key)).flatten();
         let said = |key: &str, nothing: &[&str]| {
-            section.get(key).filter(|(value, _)| !nothing.contains(value)).map(|(_, place)| place.clone())
+            let set = section.get(key).or_else(|| of_connection(key));
+            set.filter(|(value, _)| !nothing.contains(value)).map(|(_, place)| place.clone())
         };
         if let Some(place) = said("mode", &["", "tunnel", "transport"]) {
             let why = format!("`{}`: only `tunnel` and `transport` are served", section.value("mode"));

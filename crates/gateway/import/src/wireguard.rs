@@ -169,7 +169,11 @@ impl ImportedWireguard {
                     match network(word) {
                         // As WireGuard does: bits behind the prefix do not count.
                         Some(network) => self.of_peer().networks.push((network.trunc(), line)),
-                        None => self.lose(line, key, "expected networks, such as 10.2.0.0/16"),
+                        None => self.lose(
+                            line,
+                            key,
+                            format!("found `{}`, expected networks, such as 10.2.0.0/16", shown(word)),
+                        ),
                     }
                 }
             }

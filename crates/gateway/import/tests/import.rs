@@ -477,6 +477,26 @@ fn for_daemon(imported: &ImportedIke) -> (String, Vec<(usize, &str)>) {
 }
 
 #[test]
+fn children_have_the_interface_of_their_connection() {
+    let of = |connection: &str, child: &str| {
+        let text = format!(
+            "connections {{\n a {{\n{connection}\n remote_addrs = 192.0.2.2\n children {{\n c {{\n{child}\n local_ts = 10.1.0.0/16\n \
+             remote_ts = 10.2.0.0/16\n mark_in = 5\n mark_out = 5\n mark_in_sa = yes\n esp_proposals = aes128gcm16\n}}\n}}\n}}\n}}\n"
+        );
+        let imported = of_swanctl(&text, &[]);
+        let lost = imported.remarks.iter().filter(|one| one.lost).map(|one| (one.line, one.text.clone()));
+        (imported.children(), lost.collect::<Vec<_>>())
+    };
+    assert_eq!(of("", ""), (1, vec![]));
+    assert_eq!(of("if_id_out = 5", ""), (0, vec![(3, "a/c: if_id_out".to_owned())]));
+    assert_eq!(of("", "if_id_in = %unique"), (0, vec![(7, "a/c: if_id_in".to_owned())]));
+    // The kernel's SA has the length, and the gateway pads to it.
+    assert_eq!(of("", "tfc_padding = 500"), (1, vec![]));
+    // Its own counts.
+    assert_eq!(of("if_id_in = 5", "if_id_in = 0"), (1, vec![]));
+}
+
+#[test]
 fn a_gateway_follows_the_connections_of_swanctl_and_says_what_it_cannot() {
     let imported = of_swanctl(SWANCTL, &[]);
     let (text, lost) = for_daemon(&imported);
