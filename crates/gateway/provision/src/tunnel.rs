@@ -220,6 +220,15 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
             return wrong(reason, "the networks of the two sides must differ");
         }
     }
+    for side in sides {
+        for (at, network) in side.networks.iter().enumerate() {
+            let mut others = side.networks.iter().enumerate().filter(|(other, _)| *other != at);
+            if let Some((_, whole)) = others.find(|(_, other)| other.contains(network)) {
+                let reason = format!("{network} of {} is in {whole} of the same side", side.name);
+                return wrong(reason, "give each network once");
+            }
+        }
+    }
     for (side, peer) in [(one, other), (other, one)] {
         let is_v4 = |network: &IpNet| matches!(network, IpNet::V4(_));
         let alone = |network: &&IpNet| !peer.networks.iter().any(|other| is_v4(other) == is_v4(network));
