@@ -83,7 +83,7 @@ def run(*arguments, timeout=120):
 
 
 def ask(*words):
-    done = subprocess.run([FOREBAY, *words, "--socket", f"{LAB}/a.sock", "--json"], check=True, capture_output=True)
+    done = subprocess.run([FOREBAY, *words, "--socket", f"{LAB}/a.sock", "--json"], check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
