@@ -19,6 +19,8 @@ built() {
         grep -c 'Compiling ipsec-mb-sys' || true
 }
 expect() { [ "$(built)" = "$1" ] || { echo "libraries: $2" >&2 && exit 1; }; }
+[ "$(uname -m)" = x86_64 ] || { echo "libraries: SKIPPED, ipsec-mb is of x86-64" && exit 0; }
+unset IPSEC_MB_DIR FOREBAY_NO_IPSEC_MB
 [ -e /var/lib/dpkg/status ] || { echo "libraries: SKIPPED, there is no list of Debian's packages here" && exit 0; }
 expect 1 "nothing was compiled at first"
 expect 0 "without the library everything is compiled every time"

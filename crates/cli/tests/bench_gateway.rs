@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// How long anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn start(args: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
@@ -117,7 +117,7 @@ fn every_forwarder_has_its_figures_or_says_why_not_and_nothing_is_left_behind() 
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < end, "{what} takes too long");
         std::thread::sleep(Duration::from_millis(20));

@@ -148,7 +148,7 @@ impl IvStore {
     }
 
     /// Makes this directory that of a program that reserves IVs beside or in the place of a gateway, in the role that the directory has:
-    /// what [`IvStore::enter`] looks at is looked at. `None` where a gateway has it, which does that itself.
+    /// what [`IvStore::enter`] looks at is looked at. `None` where a gateway has it, which does that itself, or another such program.
     ///
     /// # Errors
     /// As [`IvStore::claim`] and [`IvStore::enter`].

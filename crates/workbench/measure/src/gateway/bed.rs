@@ -257,9 +257,8 @@ fn cables(by_dpdk: [bool; 2]) -> miette::Result<()> {
     for namespace in [NEAR, GATEWAY, FAR] {
         ip(&format!("netns add {namespace}"))?;
         enter(namespace, || {
-            let off = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
             // A kernel without IPv6 has no such file.
-            let _ = off;
+            let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
             fs::write("/proc/sys/net/ipv4/ip_forward", if namespace == GATEWAY { "1" } else { "0" })
                 .into_diagnostic()
         })?;
