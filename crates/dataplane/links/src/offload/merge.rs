@@ -241,8 +241,8 @@ impl Train {
 }
 
 impl Flow {
-    /// `None` for what is never merged nor in the way of merging: no TCP or UDP, fragments, options of IPv4,
-    /// extension headers, lengths that do not agree.
+    /// `None` for what is never merged nor in the way of merging: no TCP or UDP, no ports, fragments, options of
+    /// IPv4, extension headers, lengths of IP that do not agree.
     #[inline]
     fn of(packet: &[u8]) -> Option<Flow> {
         let is_v4 = match packet.first()? {
@@ -259,16 +259,20 @@ impl Flow {
         if len != packet.len() || is_v4 && word(6) & !ipv4::DONT_FRAGMENT != 0 {
             return None;
         }
+        let body = &packet[l4..];
         let (kind, header) = match protocol {
+            // Without ports there is no flow whose order could be kept.
+            _ if body.len() < 4 => return None,
             protocol::TCP => {
-                let header = usize::from(packet.get(l4 + tcp::OFFSET)? >> 4) * 4;
+                let header = body.get(tcp::OFFSET).map_or(0, |offset| usize::from(offset >> 4) * 4);
                 (if is_v4 { Kind::TcpV4 } else { Kind::TcpV6 }, header.max(tcp::HEADER))
             }
             protocol::UDP => (Kind::Udp, udp::HEADER),
             _ => return None,
         };
-        let payload = len.checked_sub(l4 + header)?;
-        let joins = payload > 0 && Flow::may_join(kind, &packet[l4..]);
+        // Headers that are longer than the packet: of the flow, which keeps its order, and in no train.
+        let payload = body.len().saturating_sub(header);
+        let joins = payload > 0 && Flow::may_join(kind, body);
         let (l4, head) = (l4 as u8, (l4 + header) as u8);
         Some(Flow { kind, is_v4, l4, head, payload: payload as u16, joins })
     }

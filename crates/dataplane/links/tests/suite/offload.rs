@@ -229,6 +229,31 @@ fn a_wrong_checksum_stays_alone_and_wrong() {
     assert_eq!(supers[1].1, packets[1]);
 }
 
+/// A TCP offset beyond the packet, or a packet that ends behind the ports.
+#[test]
+fn what_claims_more_header_than_there_is_keeps_its_place_in_the_flow() {
+    for (v6, udp, cut) in
+        [(false, false, 0), (true, false, 0), (false, false, 23), (true, false, 23), (false, true, 11)]
+    {
+        let mut build = Build { v6, udp, ..Build::default() };
+        let before = build.packet();
+        let mut odd = build.packet();
+        build.sequence += build.payload.len() as u32;
+        let after = build.packet();
+        let l4 = if v6 { 40 } else { 20 };
+        if cut == 0 {
+            odd[l4 + 12] = 0xf0;
+        }
+        odd.truncate(odd.len() - cut);
+        let word = (odd.len() - if v6 { 40 } else { 0 }) as u16;
+        let at = if v6 { 4 } else { 2 };
+        odd[at..at + 2].copy_from_slice(&word.to_be_bytes());
+        let packets = [before, odd, after];
+        let sent: Vec<_> = merged(&packets, Merge::TcpAndUdp).into_iter().map(|(_, bytes)| bytes).collect();
+        assert_eq!(sent, packets, "{v6} {udp} {cut}");
+    }
+}
+
 #[test]
 fn a_partial_checksum_is_completed() {
     for (udp, v6) in [(false, false), (false, true), (true, false), (true, true)] {
