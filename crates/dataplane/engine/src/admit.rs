@@ -17,6 +17,7 @@ impl Core {
         let Some(last) = burst.last() else { return };
         db.edges.latest = last.token;
         self.enter(db);
+        self.side_by_side.settle(direction, burst, &db.ipsec);
         if self.pool.len() > 1 && self.moving.admit(burst.len(), self.clock) {
             self.scheduler.set_moving(self.moving.per_packet());
             self.pool.set_dispatching(self.moving.per_dispatched(), &mut self.scheduler);

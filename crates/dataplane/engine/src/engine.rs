@@ -38,8 +38,9 @@ use crate::outputs::{Outputs, bit_of};
 use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
+use crate::side_by_side::SideBySide;
 use crate::stats::{EngineStats, ProcessorStats};
-use crate::tickets::{Run, Tickets};
+use crate::tickets::{Order, Run, Tickets};
 use crate::turnstile::Turnstile;
 
 /// A packet that has left the engine: complete, or dropped.
@@ -117,6 +118,7 @@ pub(crate) struct Core {
     pub refusals: Vec<Refusal>,
     /// The runs of the burst that was prepared last, until it is carried on.
     pub prepared: Vec<Run>,
+    pub side_by_side: SideBySide,
     /// Packets whose crypto is done, to be completed together.
     pub done: Done,
     /// Packets that go through a further SA.
@@ -195,7 +197,9 @@ impl Engine {
         let outputs = Outputs::new(1);
         let (cores, spare) = (1, Vec::new());
         let databases = Databases { ipsec, tickets, edges, keys: keys_of, outputs, cores, spare };
-        let core = Core { is_first: true, ..Core::new(0, processors, scheduling, limits, clock)? };
+        let side_by_side = SideBySide::new(order == Order::PerSa);
+        let core =
+            Core { is_first: true, side_by_side, ..Core::new(0, processors, scheduling, limits, clock)? };
         let mut engine = Engine { shared: Arc::new(Turnstile::new(databases)), core };
         for ((session, direction), keys) in sas.into_iter().zip(keys) {
             engine.open(session, direction, keys)?;
@@ -217,8 +221,10 @@ impl Engine {
         settings: Settings,
         clock: Clock,
     ) -> Result<Engine, EngineError> {
-        let pace = self.core.pace.beside();
-        let core = Core { pace, ..Core::new(cpu, processors, settings.scheduling, settings.limits, clock)? };
+        let side_by_side = SideBySide::new(self.core.side_by_side.is_on());
+        let mut core = Core::new(cpu, processors, settings.scheduling, settings.limits, clock)?;
+        let pace = self.core.pace.beside(core.pool.core().processor.name());
+        let core = Core { pace, side_by_side, ..core };
         self.shared.pass().cores += 1;
         Ok(Engine { shared: self.shared.clone(), core })
     }
@@ -241,6 +247,7 @@ impl Engine {
     /// that have a job stay in `burst`, which is next to be given to [`Engine::carry`].
     #[inline]
     pub fn prepare_burst(&mut self, direction: Direction, burst: &mut Vec<Job>) {
+        self.core.side_by_side.arrange(direction, burst);
         self.core.prepare_burst(&mut self.shared.pass(), direction, burst);
     }
 
@@ -472,7 +479,7 @@ impl Core {
     ) -> Result<Core, EngineError> {
         limits.burst = limits.burst.max(1);
         limits.overtake = limits.overtake.max(limits.hold.times(2));
-        let (pool, configs) = Pool::new(processors, limits.in_flight);
+        let (mut pool, configs) = Pool::new(processors, limits.in_flight);
         let rules = Rules::new(&scheduling, pool.len());
         let Scheduling { policy, window, timeout, max_bytes, classes, batch, .. } = scheduling;
         let (input, host) = (limits.in_flight, Some(crate::pool::RUNNING_CORE));
@@ -500,6 +507,7 @@ impl Core {
             rests_until: Time::ZERO,
             polled_before: clock.now(),
             scratch: Scratch::new(limits.burst, processors),
+            pace: Pace::first(pool.core().processor.name()),
             pool,
             sessions: KeySessions::default(),
             local: VecDeque::with_capacity(room),
@@ -510,6 +518,7 @@ impl Core {
             outputs: Vec::with_capacity(room),
             refusals: Vec::new(),
             prepared: Vec::with_capacity(limits.burst),
+            side_by_side: SideBySide::new(false),
             done: Done { jobs: Vec::with_capacity(room), runs: Vec::with_capacity(room) },
             again: Done::default(),
             untaken: 0,
@@ -518,7 +527,6 @@ impl Core {
             news: false,
             is_held_up: false,
             moving: Moving::default(),
-            pace: Pace::first(),
             drops: DropCounts::default(),
             stats: EngineStats::default(),
             rules,

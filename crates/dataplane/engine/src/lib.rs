@@ -31,6 +31,7 @@ mod pool;
 mod release;
 mod sas;
 mod setup;
+mod side_by_side;
 mod stats;
 mod tickets;
 mod turnstile;

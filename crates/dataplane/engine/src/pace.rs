@@ -1,8 +1,9 @@
 //! How many packets a core may take, where the cores that share SAs are unlike: the rule of predicted finishing time, at the moment
 //! of taking.
 //!
-//! Among like cores there is nothing to predict: whoever is free is done first. A core whose library is slower takes only as many
-//! packets as it is done with before a faster core would have come to them and been done. With `n` packets that came together last,
+//! Among cores with the same library there is nothing to predict: whoever is free is done first, and what their packets took
+//! differs by what their caches held and what else their CPUs did. A core whose library is slower takes only as many packets as
+//! it is done with before a faster core would have come to them and been done. With `n` packets that came together last,
 //! the times of a packet `own` and `other`, and the time `free` until the other core ends its burst, that is
 //!
 //! ```text
@@ -15,6 +16,7 @@
 //! Each core writes its own numbers, once a burst; the others read them without a lock, and a number that is a moment old makes a
 //! prediction a little worse and nothing else.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -22,14 +24,14 @@ use forebay_time::{Duration, Time};
 
 /// Most cores that are compared; further ones count as like the first.
 const CORES_MAX: usize = 64;
-/// A core is slower than another one if a packet takes it this much longer: within it they are alike, and what was measured of them differs
-/// by what else their CPUs did.
+/// A core with another library is slower than that one if a packet takes it this much longer: within it they are alike.
 const ALIKE: (u64, u64) = (3, 2);
 /// Times are known by the size of the burst, in powers of two up to this one: some libraries do the packets of a burst side by side.
 const SIZES: usize = 7;
 /// Weight of the newest burst in the time of a packet: one in so many.
 const SMOOTH: u64 = 8;
-/// A core that takes nothing tries a packet after this time, so that its own time of a packet stays known.
+/// A core that has not taken a whole burst for this time takes one, or a packet if it takes nothing, so that its own time of a
+/// packet stays known: a small burst tells nothing of a large one.
 const TRIED_EVERY: Duration = Duration::from_millis(100);
 /// A core that found no faster one looks again after this time: the numbers of the others change with every burst, and each look
 /// fetches them from their caches.
@@ -43,6 +45,8 @@ const WAKES_IN: Duration = Duration::from_micros(20);
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Core {
+    /// Which library it has.
+    library: AtomicU64,
     /// The time that a packet takes, by the size of its burst, smoothed, in picoseconds; zero before the first.
     packet: [AtomicU64; SIZES],
     /// When it will be, or was, done with its burst.
@@ -71,8 +75,9 @@ pub(crate) struct Cores {
 pub(crate) struct Pace {
     cores: Arc<Cores>,
     own: usize,
-    /// When it took something last.
+    /// When it took something last, and all that there was.
     taken: Time,
+    whole: Time,
     /// How many it was to take last, if fewer than it could.
     limited: Option<usize>,
     /// No other core was faster when this one last looked, and it need not look again before.
@@ -80,17 +85,26 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The first core.
-    pub fn first() -> Pace {
+    /// The first core, with its library.
+    pub fn first(library: &str) -> Pace {
         let all = std::array::from_fn(|_| Core::default());
-        let cores = Cores { all, count: AtomicUsize::new(1), burst: AtomicUsize::new(1) };
-        Pace { cores: Arc::new(cores), own: 0, taken: Time::ZERO, limited: None, alike_until: Time::ZERO }
+        let cores = Cores { all, count: AtomicUsize::new(0), burst: AtomicUsize::new(1) };
+        Pace::of(Arc::new(cores), library)
     }
 
     /// A further core.
-    pub fn beside(&self) -> Pace {
-        let own = self.cores.count.fetch_add(1, Ordering::Relaxed);
-        Pace { own, ..self.clone() }
+    pub fn beside(&self, library: &str) -> Pace {
+        Pace::of(self.cores.clone(), library)
+    }
+
+    fn of(cores: Arc<Cores>, library: &str) -> Pace {
+        let own = cores.count.fetch_add(1, Ordering::Relaxed);
+        let mut hasher = DefaultHasher::new();
+        library.hash(&mut hasher);
+        if let Some(core) = cores.all.get(own) {
+            core.library.store(hasher.finish(), Ordering::Relaxed);
+        }
+        Pace { cores, own, taken: Time::ZERO, whole: Time::ZERO, limited: None, alike_until: Time::ZERO }
     }
 
     /// Whether there is no other core.
@@ -105,6 +119,9 @@ impl Pace {
         self.taken = now;
         // There were more if it took all that it was to take.
         let is_all = self.limited.is_none_or(|limit| packets < limit);
+        if is_all {
+            self.whole = now;
+        }
         // Under load it is always the same, and the cache line stays with everyone.
         if is_all && self.cores.burst.load(Ordering::Relaxed) != packets {
             self.cores.burst.store(packets, Ordering::Relaxed);
@@ -135,12 +152,15 @@ impl Pace {
     fn limit_beside_others(&mut self, now: Time, most: usize) -> usize {
         let count = self.cores.count.load(Ordering::Relaxed);
         let burst = self.cores.burst.load(Ordering::Relaxed);
-        let own = self.cores.all.get(self.own).map_or(0, |own| own.packet(burst).load(Ordering::Relaxed));
+        let Some(this) = self.cores.all.get(self.own) else { return most };
+        let (own, library) =
+            (this.packet(burst).load(Ordering::Relaxed), this.library.load(Ordering::Relaxed));
         if own == 0 {
             return most;
         }
-        let others = self.cores.all.iter().take(count).enumerate().filter(|(place, _)| *place != self.own);
-        let limit = |(_, other): (usize, &Core)| {
+        let others = self.cores.all.iter().take(count);
+        let others = others.filter(|other| other.library.load(Ordering::Relaxed) != library);
+        let limit = |other: &Core| {
             let packet = other.packet(burst).load(Ordering::Relaxed);
             if packet == 0 || own.saturating_mul(ALIKE.1) <= packet.saturating_mul(ALIKE.0) {
                 return None;
@@ -157,6 +177,9 @@ impl Pace {
             self.alike_until = now + ALIKE_FOR;
             return most;
         };
+        if limit > 0 && now.since(self.whole) >= TRIED_EVERY {
+            return most;
+        }
         let is_tried = limit == 0 && now.since(self.taken) >= TRIED_EVERY;
         let limit = limit.max(u64::from(is_tried)) as usize;
         self.limited = Some(limit).filter(|limit| *limit < most);
@@ -172,8 +195,8 @@ mod tests {
 
     /// Two cores of which a packet takes the first 100 ns and the second `slower` times as long, both free.
     fn cores(slower: u64) -> (Pace, Pace) {
-        let mut first = Pace::first();
-        let mut second = first.beside();
+        let mut first = Pace::first("fast");
+        let mut second = first.beside("slow");
         for (pace, packet) in [(&mut first, 100), (&mut second, 100 * slower)] {
             for burst in [1, BURST].into_iter().cycle().take(100) {
                 pace.begins(Time::ZERO, burst);
@@ -188,7 +211,30 @@ mod tests {
         let (mut first, mut second) = cores(1);
         let now = Time::ZERO + Duration::from_micros(1);
         assert_eq!([first.limit(now, BURST), second.limit(now, BURST)], [BURST; 2]);
-        assert!(!first.is_alone() && Pace::first().is_alone());
+        assert!(!first.is_alone() && Pace::first("fast").is_alone());
+    }
+
+    #[test]
+    fn cores_with_one_library_are_alike_whatever_their_packets_took() {
+        let (first, _) = cores(4);
+        let mut third = first.beside("fast");
+        for _ in 0..100 {
+            third.begins(Time::ZERO, BURST);
+            third.ends(Time::ZERO, BURST, Duration::from_nanos(400 * BURST as u64));
+        }
+        assert_eq!(third.limit(Time::ZERO, BURST), BURST);
+    }
+
+    #[test]
+    fn a_core_that_was_thought_slow_is_measured_again() {
+        let (mut first, mut second) = cores(4);
+        assert_eq!(second.limit(Time::ZERO, BURST), BURST / 4);
+        let later = Time::ZERO + TRIED_EVERY;
+        first.begins(later, BURST);
+        first.ends(later, BURST, Duration::from_nanos(100 * BURST as u64));
+        assert_eq!(second.limit(later, BURST), BURST);
+        second.begins(later, BURST);
+        assert_eq!(second.limit(later, BURST), BURST / 4);
     }
 
     #[test]

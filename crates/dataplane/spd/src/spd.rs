@@ -553,6 +553,14 @@ impl Spd {
         }
     }
 
+    /// The SA that a recent decision names for every outbound packet with these addresses.
+    pub fn usual(&self, ip: &Ip<'_>) -> Option<SessionId> {
+        match self.cores[self.cpu].flows.get(Direction::Seal, &self.outbound_headers(ip))? {
+            (Decision::Protect(session), true) => Some(SessionId(session)),
+            _ => None,
+        }
+    }
+
     /// The headers that decisions on outbound packets depend on.
     #[inline]
     pub fn outbound_headers(&self, ip: &Ip<'_>) -> Headers {

@@ -99,7 +99,7 @@ fn a_lone_core_takes_no_memory() {
                     for _ in 0..2 {
                         through(&mut open, Direction::Open, &mut jobs, sealed.iter(), |_, result, packet| {
                             assert_eq!(result.is_ok(), forge == 0);
-                            assert!(result.is_err() || packet.bytes() == burst[passed]);
+                            assert!(result.is_err() || burst.iter().any(|bytes| packet.bytes() == bytes));
                             passed += usize::from(result.is_ok());
                         });
                     }

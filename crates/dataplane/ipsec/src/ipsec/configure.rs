@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_time::Time;
+use forebay_wire::Ip;
 use forebay_wire::aggfrag::CongestionInfo;
 
 use super::Ipsec;
@@ -301,6 +302,18 @@ impl Ipsec {
     fn pass_time(&mut self) {
         self.sad.pass_time(&mut self.watch);
         self.path_mtu.pass_time(&mut self.watch, &mut self.sad);
+    }
+
+    /// A number that changes whenever the SAs of packets may: see [`Ipsec::usual_sa`].
+    #[inline]
+    pub fn policies_state(&self) -> u64 {
+        self.spd.state()
+    }
+
+    /// The outbound SA of every packet with the addresses of this one, if there is one for all of them and such a packet came
+    /// lately.
+    pub fn usual_sa(&self, packet: &[u8]) -> Option<SessionId> {
+        self.spd.usual(&Ip::parse(packet).ok()?)
     }
 
     /// Whether anything has happened since [`Ipsec::events`] were taken.

@@ -1,0 +1,273 @@
+//! Packets of one SA are put side by side before their burst is prepared: what is done once for those that stand together,
+//! the look-up, the ticket and the completion of a run, is then done once for each SA of the burst. Of an SA that another
+//! core had last, its cache lines come over once, too.
+//!
+//! The order of an SA's packets stays as it was. That of packets of different SAs was never promised.
+//!
+//! The core does this by itself, before it passes to the databases. So it goes by what it knows: inbound by the SPI,
+//! outbound by the SA that packets between the same IPv4 addresses had, if ports and the like made no difference. No packet
+//! moves past one of which nothing is known. If the policies have changed meanwhile, the burst is put back as it came.
+
+use forebay_crypto::{Direction, Job};
+use forebay_ipsec::Ipsec;
+use forebay_wire::{Ipv4, protocol};
+
+/// Pairs of addresses whose SAs are known: 64 KiB.
+const KNOWN: usize = 4096;
+/// The longest burst that is looked at, and places for its SAs, of which half stay empty.
+const LONGEST: usize = 256;
+const PLACES: usize = 2 * LONGEST;
+/// Pairs of addresses that are made known with one burst, while others wait for the databases.
+const LEARNED: usize = 8;
+/// Neighbours that are compared before anything else is done.
+const SAMPLES: usize = 8;
+/// Bursts that are left as they are behind one in which too little would be gained.
+const PAUSE: u32 = 31;
+/// The same where there was something to learn.
+const LEARNING: u32 = 3;
+
+/// The SA of outbound packets between two addresses.
+#[derive(Clone, Copy)]
+struct Known {
+    addresses: [u8; 8],
+    session: u32,
+}
+
+/// Where the packets of an SA are, in this part of this burst.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    part: u32,
+    key: u32,
+    group: u16,
+}
+
+/// No packet is between these addresses.
+const NOBODY: Known = Known { addresses: [0; 8], session: u32::MAX };
+
+/// See the module.
+pub(crate) struct SideBySide {
+    /// Whether it is done at all: not where all packets keep their order.
+    is_on: bool,
+    pause: u32,
+    known: Box<[Known]>,
+    /// The state of the policies under which these are known.
+    policies: u64,
+    places: Box<[Place]>,
+    part: u32,
+    /// The group of each packet, and how many packets each group has; then where each packet went.
+    groups: Vec<u16>,
+    counts: Vec<u16>,
+    /// Packets of which nothing was known.
+    unknown: Vec<u16>,
+    spare: Vec<Job>,
+    /// Whether packets have been moved, so that `groups` says where to.
+    has_moved: bool,
+}
+
+impl SideBySide {
+    pub fn new(is_on: bool) -> SideBySide {
+        SideBySide {
+            is_on,
+            pause: 0,
+            known: vec![NOBODY; KNOWN].into(),
+            policies: 0,
+            places: vec![Place::default(); PLACES].into(),
+            part: 0,
+            groups: Vec::with_capacity(LONGEST),
+            counts: Vec::with_capacity(LONGEST),
+            unknown: Vec::with_capacity(LONGEST),
+            spare: (0..if is_on { LONGEST } else { 0 }).map(|_| Job::default()).collect(),
+            has_moved: false,
+        }
+    }
+
+    /// Whether it is done: for engines beside this one.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Puts the packets of each SA behind its first one, as far as the SAs are known.
+    #[inline]
+    pub fn arrange(&mut self, direction: Direction, burst: &mut Vec<Job>) {
+        self.has_moved = false;
+        self.unknown.clear();
+        if !self.is_on || burst.len() < 3 || is_in_runs(direction, burst) {
+            return;
+        }
+        if self.pause > 0 {
+            self.pause -= 1;
+        } else if burst.len() <= LONGEST {
+            self.arrange_several(direction, burst);
+        }
+    }
+
+    fn arrange_several(&mut self, direction: Direction, burst: &mut Vec<Job>) {
+        let runs = self.group(direction, burst);
+        // Moving a packet costs a part of what a run does.
+        if 3 * self.counts.len() <= 2 * runs {
+            self.put(burst);
+        } else {
+            self.pause = if self.unknown.is_empty() { PAUSE } else { LEARNING };
+        }
+    }
+
+    /// Finds the group of each packet; how many there are if the packets stay where they are.
+    fn group(&mut self, direction: Direction, burst: &[Job]) -> usize {
+        self.groups.clear();
+        self.counts.clear();
+        self.next_part();
+        let (mut runs, mut last) = (0, None);
+        for (at, job) in burst.iter().enumerate() {
+            let bytes = job.packet.bytes();
+            let key = match direction {
+                Direction::Seal => self.known_sa(bytes),
+                Direction::Open => spi(bytes),
+            };
+            runs += usize::from(key.is_none() || key != last);
+            last = key;
+            let group = match key {
+                Some(key) => self.group_of(key),
+                None => {
+                    self.unknown.push(at as u16);
+                    self.next_part();
+                    self.counts.push(0);
+                    self.counts.len() - 1
+                }
+            };
+            self.counts[group] += 1;
+            self.groups.push(group as u16);
+        }
+        runs
+    }
+
+    /// No packet behind this point goes to a group in front of it.
+    fn next_part(&mut self) {
+        self.part = self.part.wrapping_add(1);
+        if self.part == 0 {
+            self.places.fill(Place::default());
+            self.part = 1;
+        }
+    }
+
+    #[inline]
+    fn known_sa(&self, packet: &[u8]) -> Option<u32> {
+        let addresses = addresses(packet)?;
+        let known = &self.known[place_of(addresses)];
+        (known.addresses == addresses && known.session != NOBODY.session).then_some(known.session)
+    }
+
+    #[inline]
+    fn group_of(&mut self, key: u32) -> usize {
+        let mut at = key as usize % PLACES;
+        // There are fewer keys than places.
+        loop {
+            let place = &mut self.places[at];
+            if place.part != self.part {
+                *place = Place { part: self.part, key, group: self.counts.len() as u16 };
+                self.counts.push(0);
+                return self.counts.len() - 1;
+            }
+            if place.key == key {
+                return place.group.into();
+            }
+            at = (at + 1) % PLACES;
+        }
+    }
+
+    /// Moves the packets, one group behind the other.
+    fn put(&mut self, burst: &mut Vec<Job>) {
+        let mut from = 0;
+        for count in &mut self.counts {
+            from += std::mem::replace(count, from);
+        }
+        self.spare.resize_with(burst.len(), Job::default);
+        for (job, group) in burst.iter_mut().zip(&mut self.groups) {
+            let to = &mut self.counts[usize::from(*group)];
+            self.spare[usize::from(*to)] = std::mem::take(job);
+            *group = *to;
+            *to += 1;
+        }
+        std::mem::swap(burst, &mut self.spare);
+        self.has_moved = true;
+    }
+
+    /// At the databases: puts the burst back if what was known holds no longer, and learns the SAs of packets that were not
+    /// known. The packets are as they came in.
+    #[inline]
+    pub fn settle(&mut self, direction: Direction, burst: &mut Vec<Job>, ipsec: &Ipsec) {
+        if direction == Direction::Open || (!self.has_moved && self.unknown.is_empty()) {
+            return;
+        }
+        if self.policies != ipsec.policies_state() {
+            self.policies = ipsec.policies_state();
+            self.known.fill(NOBODY);
+            if std::mem::take(&mut self.has_moved) {
+                self.put_back(burst);
+            }
+        }
+        for at in self.unknown.drain(..).take(LEARNED) {
+            let at = if self.has_moved { self.groups[usize::from(at)] } else { at };
+            let packet = burst[usize::from(at)].packet.bytes();
+            if let Some(addresses) = addresses(packet)
+                && let Some(session) = ipsec.usual_sa(packet)
+            {
+                self.known[place_of(addresses)] = Known { addresses, session: session.0 };
+            }
+        }
+    }
+
+    #[cold]
+    fn put_back(&mut self, burst: &mut Vec<Job>) {
+        for (job, from) in self.spare.iter_mut().zip(&self.groups) {
+            *job = std::mem::take(&mut burst[usize::from(*from)]);
+        }
+        std::mem::swap(burst, &mut self.spare);
+    }
+}
+
+/// Whether no two neighbours differ at some places, so that hardly anything stands apart.
+#[inline]
+fn is_in_runs(direction: Direction, burst: &[Job]) -> bool {
+    let key = |at: usize| burst.get(at).map(|job| key_of(direction, job.packet.bytes()));
+    let step = burst.len().div_ceil(SAMPLES);
+    (0..burst.len() - 1).step_by(step).all(|at| key(at) == key(at + 1))
+}
+
+#[inline]
+fn key_of(direction: Direction, packet: &[u8]) -> Option<u64> {
+    match direction {
+        Direction::Seal => addresses(packet).map(u64::from_ne_bytes),
+        Direction::Open => spi(packet).map(u64::from),
+    }
+}
+
+/// The addresses of an IPv4 packet.
+#[inline]
+fn addresses(packet: &[u8]) -> Option<[u8; 8]> {
+    Ipv4::parse(packet).ok().map(|ip| ip.raw_addresses())
+}
+
+/// The SPI of a packet with ESP, as nearly all are: in IPv4 without options and fragments, or IPv6 without extensions, with or
+/// without UDP.
+#[inline]
+fn spi(packet: &[u8]) -> Option<u32> {
+    let (next, at) = match packet {
+        [0x45, ..] if packet.get(6..8).is_some_and(|flags| flags[0] & 0x3f | flags[1] == 0) => {
+            (packet.get(9)?, 20)
+        }
+        [first, ..] if first >> 4 == 6 => (packet.get(6)?, 40),
+        _ => return None,
+    };
+    let at = match *next {
+        protocol::ESP => at,
+        protocol::UDP => at + 8,
+        _ => return None,
+    };
+    packet.get(at..at + 4)?.first_chunk().map(|spi| u32::from_be_bytes(*spi))
+}
+
+#[inline]
+fn place_of(addresses: [u8; 8]) -> usize {
+    // Fibonacci hashing; whose addresses fall on one place take turns.
+    (u64::from_ne_bytes(addresses).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % KNOWN
+}
