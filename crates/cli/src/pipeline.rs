@@ -133,7 +133,8 @@ pub struct SolveArgs {
     /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
-    /// Solve in closed form for unlimited buffers (M/M/1 queues in series; busy-waiting servers count as one queue).
+    /// Solve in closed form for unlimited buffers (M/M/c queues in series, with branches an open Jackson network;
+    /// busy-waiting servers count as one queue).
     #[arg(long, conflicts_with_all = ["cycles", "memory"])]
     unlimited: bool,
     /// Maximum number of iterations.
@@ -240,11 +241,17 @@ fn closed_form(scenario: &Scenario, closed: &ClosedForm<'_>, args: &SolveArgs) -
         println!("{}", serde_json::to_string_pretty(closed).into_diagnostic()?);
         return Ok(Answer::Yes);
     }
-    println!("{:32} {:>8} {:>10} {:>12}", "station, unlimited room", "busy", "inside", "delay (us)");
+    let branches = scenario.pipeline.has_branches();
+    let visits = |text: &str| if branches { format!(" {text:>8}") } else { String::new() };
+    let head = visits("visits");
+    println!("{:32}{head} {:>8} {:>10} {:>12}", "station, unlimited room", "busy", "inside", "delay (us)");
     for station in &closed.stages {
-        let (name, one) = (&station.name, &station.queue);
+        let (name, one, visits) = (&station.name, &station.queue, visits(&format!("{:.4}", station.visits)));
         let (busy, delay) = (100.0 * one.utilisation, 1e6 * one.mean_delay_s);
-        println!("{name:32} {busy:>6.1} % {:>10.4} {delay:>12.3}", one.mean_occupancy);
+        println!("{name:32}{visits} {busy:>6.1} % {:>10.4} {delay:>12.3}", one.mean_occupancy);
+    }
+    if branches {
+        println!("{:.3} us from arrival to departure", 1e6 * closed.mean_delay_s);
     }
     Ok(Answer::Yes)
 }

@@ -16,7 +16,7 @@ use forebay_diagnostics::{FileErrors, Findings, Problem, Text};
 
 pub use decimal::{Decimal, Unit};
 pub use section::{Section, tables};
-pub use tree::{Table, Value};
+pub use tree::{Node, Table, Value};
 
 /// The words that `model` may be.
 pub const MODELS: &[&str] = &["host", "pipeline", "inline-card", "embedded"];

@@ -1,4 +1,4 @@
-//! Closed forms: M/M/1, M/M/1/K, M/M/c and tandems of M/M/1 (Kleinrock, Queueing Systems I, ch. 3).
+//! Closed forms: M/M/1, M/M/1/K, M/M/c, tandems of M/M/1 (Kleinrock, Queueing Systems I, ch. 3) and open Jackson networks.
 
 use serde::Serialize;
 
@@ -98,12 +98,16 @@ pub fn tandem(arrivals: f64, services: &[f64]) -> Result<Vec<Queue>, Error> {
 /// M/M/1 or M/M/c of its mean service time, with unlimited room. An approximation where a station
 /// is a span of several stages, which are not one exponential, and where buffers are small.
 ///
+/// With branches it is an open Jackson network: in the mean each station sees its [visits](Network::visits) of every
+/// packet, and its queue is as that of Poisson arrivals at that rate (the product form), although with feedback they are
+/// none.
+///
 /// # Errors
 /// [`Error::Unstable`] if a station is offered more than it can serve, [`Error::Invalid`] if stages
 /// share a server otherwise, of which there is no closed form.
 pub fn stations(network: &Network) -> Result<Vec<Queue>, Error> {
     network.check()?;
-    let queue = |(first, last): (usize, usize)| {
+    let queue = |((first, last), visits): ((usize, usize), f64)| {
         let stage = &network.stages[first];
         if stage.server.is_some_and(|server| network.servers[server].discipline != Discipline::BusyWaiting) {
             return Err(Error::Invalid(format!(
@@ -112,9 +116,9 @@ pub fn stations(network: &Network) -> Result<Vec<Queue>, Error> {
             )));
         }
         let time: f64 = network.stages[first..=last].iter().map(|stage| stage.time_s).sum();
-        mmc(network.arrival_rate, 1.0 / time, stage.units)
+        mmc(network.arrival_rate * visits, 1.0 / time, stage.units)
     };
-    network.stations().into_iter().map(queue).collect()
+    network.stations().into_iter().zip(network.visits()?).map(queue).collect()
 }
 
 #[cfg(test)]
@@ -153,6 +157,35 @@ mod tests {
             Err(Error::Unstable { utilisation }) if utilisation > 1.33
         ));
         assert!(stations(&Network::ixp425(5_000.0, 9, Discipline::LastFirst)).is_err());
+    }
+
+    #[test]
+    fn an_open_network_with_feedback() {
+        // From a a half goes to b, a quarter to c and a quarter out; b goes back to a; a fifth of c comes again to c.
+        let mut network = Network::ixp425(1.0, 9, Discipline::BusyWaiting);
+        network.servers.clear();
+        let stage = |name, time_s, next: &[(usize, f64)]| crate::Stage {
+            next: Some(next.iter().map(|&(stage, share)| crate::Branch { stage, share }).collect()),
+            ..crate::Stage::new(name, time_s, 9)
+        };
+        network.stages = vec![
+            stage("a", 0.25, &[(1, 0.5), (2, 0.25)]),
+            stage("b", 0.5, &[(0, 1.0)]),
+            crate::Stage { units: 2, ..stage("c", 0.8, &[(2, 0.2)]) },
+        ];
+        // a = 1 + b, b = a / 2, c = a / 4 + c / 5.
+        network.visits().unwrap().into_iter().zip([2.0, 1.0, 0.625]).for_each(|(a, b)| near(a, b));
+        let queues = stations(&network).unwrap();
+        near(queues[0].utilisation, 0.5);
+        near(queues[0].mean_delay_s, 0.5);
+        near(queues[1].mean_occupancy, 1.0);
+        near(queues[2].mean_delay_s, mmc(0.625, 1.25, 2).unwrap().mean_delay_s);
+        // What comes to b never leaves.
+        network.stages[1].next = Some(vec![crate::Branch { stage: 1, share: 1.0 }]);
+        assert!(matches!(stations(&network), Err(Error::Invalid(what)) if what.contains("never leave")));
+        assert!(matches!(crate::solve(&network, &Default::default()), Err(Error::Invalid(_))));
+        network.stages[1].next = Some(vec![crate::Branch { stage: 0, share: 1.5 }]);
+        assert!(network.check().is_err());
     }
 
     #[test]

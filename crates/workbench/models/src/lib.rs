@@ -1,5 +1,5 @@
 //! Models that are solved, not simulated: the Markov chain of a pipeline whose stages share
-//! servers, closed forms of single queues and tandems, and the limits of inline cards.
+//! servers, closed forms of single queues and open networks of them, and the limits of inline cards.
 //!
 //! ```text
 //! Network -> space: states, transitions; immediate ones followed to where time passes
@@ -29,5 +29,5 @@ pub mod closed;
 
 pub use error::Error;
 pub use measures::{Accuracy, Method, ServerFigures, Solution, StageFigures};
-pub use network::{Discipline, Network, Server, Stage};
+pub use network::{Branch, Discipline, Network, Server, Stage};
 pub use solve::{Options, solve, solve_with};

@@ -37,6 +37,19 @@ pub struct Stage {
     /// Mean length of its runs on an interrupt-driven server, in seconds; the server's if absent.
     #[serde(default)]
     pub run_length_s: Option<f64>,
+    /// Where packets go on to, which the rest of them leave the network from; absent: all to the next stage.
+    /// Of closed forms only: no chain is solved of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Vec<Branch>>,
+}
+
+/// A way from a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Branch {
+    /// The stage that it leads to, as an index into [`Network::stages`].
+    pub stage: usize,
+    /// Probability that a packet takes it.
+    pub share: f64,
 }
 
 /// A server shared by several stages.
@@ -82,7 +95,7 @@ fn one() -> u32 {
 impl Stage {
     /// A stage with a unit of its own.
     pub fn new(name: &str, time_s: f64, buffer: u32) -> Stage {
-        Stage { name: name.into(), time_s, buffer, units: 1, server: None, run_length_s: None }
+        Stage { name: name.into(), time_s, buffer, units: 1, server: None, run_length_s: None, next: None }
     }
 
     /// The same stage on a shared server.
@@ -130,6 +143,38 @@ impl Network {
         stations
     }
 
+    /// How often a packet passes each of the [stations](Network::stations), in the mean: the traffic equations
+    /// v = e + P' v of a network in which a packet chooses its way anew at each stage (Jackson, Jobshop-like queueing
+    /// systems, Management Science 10, 1963).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if packets come to a station that they never leave the network from.
+    pub fn visits(&self) -> Result<Vec<f64>, Error> {
+        let stations = self.stations();
+        let of = |stage: usize| stations.iter().position(|&(first, last)| (first..=last).contains(&stage));
+        // Each row is an equation: v[to] - sum of share * v[from] = 1 of the first station, else 0.
+        let width = stations.len();
+        let mut rows = vec![vec![0.0; width + 1]; width];
+        rows[0][width] = 1.0;
+        for (from, &(_, last)) in stations.iter().enumerate() {
+            rows[from][from] += 1.0;
+            let next = Branch { stage: last + 1, share: 1.0 };
+            for branch in self.stages[last].next.as_deref().unwrap_or(&[next]) {
+                if let Some(to) = of(branch.stage) {
+                    rows[to][from] -= branch.share;
+                }
+            }
+        }
+        let visits = eliminate(rows);
+        match visits.iter().position(|visits| !visits.is_finite() || *visits <= 0.0) {
+            Some(station) => {
+                let name = &self.stages[stations[station].0].name;
+                Err(Error::Invalid(format!("stage {name}: packets never come to it, or never leave")))
+            }
+            None => Ok(visits),
+        }
+    }
+
     /// Whether the description makes sense.
     ///
     /// # Errors
@@ -148,8 +193,8 @@ impl Network {
             if !positive(stage.time_s) {
                 return invalid(format!("stage {name}: time {} is not a positive number", stage.time_s));
             }
-            if stage.buffer == 0 || stage.buffer > u16::MAX.into() {
-                return invalid(format!("stage {name}: buffer {} is not in 1..=65535", stage.buffer));
+            if stage.buffer == 0 {
+                return invalid(format!("stage {name}: buffer is 0"));
             }
             if stage.units == 0 || (stage.server.is_some() && stage.units != 1) {
                 return invalid(format!("stage {name}: {} units (shared servers have 1)", stage.units));
@@ -159,6 +204,12 @@ impl Network {
             }
             if stage.run_length_s.is_some_and(|t| t.is_nan() || t < 0.0) {
                 return invalid(format!("stage {name}: run length is negative"));
+            }
+            let ways = stage.next.as_deref().unwrap_or_default();
+            let all: f64 = ways.iter().map(|way| way.share).sum();
+            let known = |way: &Branch| way.stage < self.stages.len() && way.share > 0.0;
+            if !ways.iter().all(known) || all > 1.0 + 1e-9 {
+                return invalid(format!("stage {name}: shares of packets are not positive, or more than 1"));
             }
         }
         for (index, server) in self.servers.iter().enumerate() {
@@ -188,4 +239,22 @@ impl Network {
         }
         Ok(())
     }
+}
+
+/// The solution of linear equations, of which the last column is what is wanted; not finite if there is none.
+fn eliminate(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
+    let width = rows.len();
+    for column in 0..width {
+        let largest =
+            (column..width).max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()));
+        rows.swap(column, largest.unwrap_or(column));
+        let pivot = rows[column].clone();
+        for (at, row) in rows.iter_mut().enumerate() {
+            let factor = row[column] / pivot[column];
+            if at != column && factor != 0.0 {
+                row.iter_mut().zip(&pivot).skip(column).for_each(|(x, p)| *x -= factor * p);
+            }
+        }
+    }
+    rows.iter().enumerate().map(|(at, row)| row[width] / row[at]).collect()
 }

@@ -85,6 +85,13 @@ pub fn solve_with(
     options: &Options,
     watch: &mut dyn FnMut(f64) -> ControlFlow<()>,
 ) -> Result<Solution, Error> {
+    if let Some(stage) = network.stages.iter().find(|stage| stage.next.is_some()) {
+        return Err(Error::Invalid(format!("stage {}: no chain is known of branches", stage.name)));
+    }
+    if let Some(stage) = network.stages.iter().find(|stage| stage.buffer > u16::MAX.into()) {
+        let crate::Stage { name, buffer, .. } = stage;
+        return Err(Error::Invalid(format!("stage {name}: buffer {buffer} is not in 1..=65535")));
+    }
     let space = Space::new(network)?;
     let bytes = bytes(&space);
     if bytes > options.memory.into() {

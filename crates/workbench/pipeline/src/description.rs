@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::law::{Law, seconds};
 
-/// A chain of stages on servers, and the packets it is offered (models.md 2).
+/// Stages on servers, and the packets they are offered (models.md 2): a chain, or a network of branches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pipeline {
@@ -27,7 +27,7 @@ pub struct Pipeline {
     pub overflow: Overflow,
     /// What stages share.
     pub servers: Vec<Server>,
-    /// The stages, in the order in which a packet passes them.
+    /// The stages, in the order in which a packet passes them unless their `next` say otherwise; packets begin in the first.
     pub stages: Vec<Stage>,
 }
 
@@ -69,7 +69,7 @@ pub enum Overflow {
     BlockAfterService,
 }
 
-/// One stage of the chain.
+/// One stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
@@ -94,6 +94,19 @@ pub struct Stage {
     /// Larger goes first on a server that grants by priority.
     #[serde(default)]
     pub priority: u32,
+    /// Where packets go on to, drawn for each; the rest leave the pipeline. Absent: all go to the next stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Vec<Branch>>,
+}
+
+/// A way from a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// The stage that it leads to, as an index.
+    pub stage: usize,
+    /// Probability that a packet takes it, above 0 and up to 1.
+    pub share: f64,
 }
 
 /// A server shared by stages.
@@ -185,7 +198,8 @@ impl Stage {
     /// A stage with one unit of its own.
     pub fn new(name: &str, time: Law, buffer: u32) -> Stage {
         let setup = Duration::ZERO;
-        Stage { name: name.into(), time, buffer, server: None, units: 1, batch: 1, setup, priority: 0 }
+        let name = name.into();
+        Stage { name, time, buffer, server: None, units: 1, batch: 1, setup, priority: 0, next: None }
     }
 
     /// The same stage on a shared server.
@@ -313,7 +327,10 @@ impl Pipeline {
             }
             self.check_span(index)?;
         }
-        Ok(())
+        match self.flaw() {
+            Some(flaw) => invalid(format!("stage {}: {}", self.stages[flaw.stage].name, flaw.message)),
+            None => Ok(()),
+        }
     }
 
     /// The first and last stage of a server.

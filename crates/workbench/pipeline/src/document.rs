@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::figures::Outcome;
 use crate::replicate::interval;
 use crate::scenario::{CardScenario, Rules, Scenario};
-use crate::solved::network;
+use crate::solved::unlimited;
 
 /// `forebay simulate --json`: the figures of the first run with all that they depend on.
 #[derive(Clone, Debug, Serialize)]
@@ -188,7 +188,9 @@ pub struct ClosedForm<'a> {
 pub struct Station {
     /// Its stages' names, with a plus between them.
     pub name: String,
-    /// Its figures.
+    /// How often a packet passes it in the mean.
+    pub visits: f64,
+    /// Its figures, of one passing.
     #[serde(flatten)]
     pub queue: closed::Queue,
 }
@@ -197,16 +199,17 @@ impl<'a> ClosedForm<'a> {
     /// The closed form of a pipeline.
     ///
     /// # Errors
-    /// Those of [`closed::stations`] and [`crate::network`].
+    /// Those of [`closed::stations`] and [`crate::unlimited`].
     pub fn new(scenario: &'a Scenario) -> Result<ClosedForm<'a>, Error> {
-        let network = network(&scenario.pipeline)?;
+        let network = unlimited(&scenario.pipeline)?;
         let queues = closed::stations(&network)?;
         let title = |(first, last): (usize, usize)| {
             let names = network.stages[first..=last].iter().map(|stage| stage.name.as_str());
             names.collect::<Vec<_>>().join("+")
         };
-        let stations = network.stations().into_iter().map(title).zip(queues);
-        let stages: Vec<Station> = stations.map(|(name, queue)| Station { name, queue }).collect();
+        let stations = network.stations().into_iter().map(title).zip(network.visits()?).zip(queues);
+        let stages: Vec<Station> =
+            stations.map(|((name, visits), queue)| Station { name, visits, queue }).collect();
         Ok(ClosedForm {
             schema: 1,
             model: "pipeline",
@@ -214,7 +217,7 @@ impl<'a> ClosedForm<'a> {
             states: None,
             throughput_pps: network.arrival_rate,
             loss_probability: 0.0,
-            mean_delay_s: stages.iter().map(|one| one.queue.mean_delay_s).sum(),
+            mean_delay_s: stages.iter().map(|one| one.visits * one.queue.mean_delay_s).sum(),
             stages,
             servers: [],
             residual: 0.0,

@@ -1,5 +1,5 @@
-//! Simulation of packet pipelines: any number of stages on any number of shared servers, and the
-//! sizes of their buffers.
+//! Simulation of packet pipelines: any number of stages on any number of shared servers, in a chain or with branches, and
+//! the sizes of their buffers.
 //!
 //! ```text
 //!  arrivals --> [stage] --> [stage] --> [stage] --> [stage] --> [stage] --> out
@@ -28,12 +28,13 @@ mod run;
 mod solved;
 mod timetable;
 mod turns;
+mod ways;
 
 pub mod scenario;
 pub mod size;
 
 pub use description::{
-    Arrival, Arrivals, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server, Stage,
+    Arrival, Arrivals, Branch, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server, Stage,
 };
 pub use document::{
     Buffer, Carried, ClosedForm, Replications, ServerMeans, Simulated, Sizes, SmallestBuffers, Solved,
@@ -44,4 +45,4 @@ pub use forebay_random::Estimate;
 pub use law::Law;
 pub use replicate::{interval, replicate, replicate_with};
 pub use run::{Watch, simulate, simulate_with};
-pub use solved::{network, solve};
+pub use solved::{network, solve, unlimited};

@@ -14,6 +14,7 @@ use forebay_time::{Duration, Time};
 use crate::description::{Discipline, Grant, Overflow, Pipeline, RunEnds};
 use crate::law::Law;
 use crate::random::{self, Random};
+use crate::ways::{To, Ways};
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +37,18 @@ pub(crate) struct Group {
     pub packets: u32,
     /// Places kept for packets that are being served in the group before.
     pub reserved: u32,
-    /// Slots that have a packet to serve and for it no room in the next group.
-    pub blocked: VecDeque<usize>,
+    /// Slots of other groups whose packets wait for room in this one, the first that asked in front.
+    pub awaited: VecDeque<usize>,
+    /// Where its packets go on to, and the stream that is drawn from if there are several ways.
+    pub ways: Ways,
+    pub random: Random,
+}
+
+impl Group {
+    /// Where a packet goes on to.
+    pub fn way(&mut self) -> To {
+        self.ways.only().unwrap_or_else(|| self.ways.of(self.random.unit()))
+    }
 }
 
 /// Carries packets through the stages of a group.
@@ -50,6 +61,8 @@ pub(crate) struct Slot {
     pub packets: Vec<Packet>,
     /// Work left in this stage.
     pub remaining: Duration,
+    /// Where its packets go on to, once that is known; where nothing waits for room each packet is asked by itself.
+    pub to: Option<To>,
 }
 
 /// The cores that work for some stages, and those that ask for them.
@@ -141,6 +154,7 @@ impl Parts {
         while first < pipeline.stages.len() {
             first = parts.group(pipeline, first);
         }
+        parts.ways(pipeline);
         parts
     }
 
@@ -187,21 +201,37 @@ impl Parts {
                 stage: first,
                 packets: Vec::new(),
                 remaining: Duration::ZERO,
+                to: None,
             });
         }
-        let next = pipeline.stages.get(last + 1).filter(|_| pipeline.overflow != Overflow::Drop);
         self.groups.push(Group {
             first,
             last,
             idle: (begin..self.slots.len()).rev().collect(),
             buffer: stage.buffer,
-            // A batch that the next group could never take would block for ever.
-            batch: stage.batch.min(next.map_or(u32::MAX, |next| next.buffer)),
+            batch: stage.batch,
             waiting: VecDeque::new(),
             packets: 0,
             reserved: 0,
-            blocked: VecDeque::new(),
+            awaited: VecDeque::new(),
+            ways: Ways::new(&[], |stage| stage),
+            random: random::stream(pipeline.seed, &format!("next {}", pipeline.stages[last].name)),
         });
         last + 1
+    }
+
+    /// Tells every group where its packets go on to.
+    fn ways(&mut self, pipeline: &Pipeline) {
+        let firsts: Vec<usize> = self.groups.iter().map(|group| group.first).collect();
+        let group_of = |stage: usize| firsts.partition_point(|&first| first <= stage) - 1;
+        let buffers: Vec<u32> = self.groups.iter().map(|group| group.buffer).collect();
+        for group in &mut self.groups {
+            group.ways = Ways::new(&pipeline.ways(group.last), group_of);
+            if pipeline.overflow != Overflow::Drop {
+                // A batch that the next group could never take would block for ever.
+                let room = group.ways.groups().map(|to| buffers[to]).min();
+                group.batch = group.batch.min(room.unwrap_or(u32::MAX));
+            }
+        }
     }
 }

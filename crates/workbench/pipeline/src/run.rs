@@ -10,6 +10,7 @@ use crate::parts::{Core, Doing, Group, Host, Packet, Parts, Slot};
 use crate::random::{self, Random};
 use crate::timetable::Timetable;
 use crate::turns;
+use crate::ways::To;
 
 /// Simulates a pipeline. The outcome is a pure function of the description.
 ///
@@ -214,12 +215,14 @@ impl<'a> Run<'a> {
     /// one. Whether it works on that core.
     fn begin(&mut self, slot: usize, core: Option<usize>) -> bool {
         let at = &self.slots[slot];
-        let (stage, packets) = (at.stage, at.packets.len() as u32);
-        let group = at.group;
-        let enters_next = stage == self.groups[group].last && self.pipeline.overflow == Overflow::Block;
-        if enters_next && let Some(next) = self.groups.get_mut(group + 1) {
+        let (stage, group, packets) = (at.stage, at.group, at.packets.len() as u32);
+        if stage == self.groups[group].last
+            && self.pipeline.overflow == Overflow::Block
+            && let Some(to) = self.way(slot)
+        {
+            let next = &mut self.groups[to];
             if next.packets + next.reserved + packets > next.buffer {
-                self.groups[group].blocked.push_back(slot);
+                next.awaited.push_back(slot);
                 self.counts.stages[stage].blocked.add(self.now, packets);
                 return false;
             }
@@ -227,6 +230,7 @@ impl<'a> Run<'a> {
         }
         let description = &self.pipeline.stages[stage];
         let random = &mut self.random[stage];
+        let at = &self.slots[slot];
         let work =
             at.packets.iter().fold(description.setup, |sum, p| sum + description.time.draw(random, p.bytes));
         self.slots[slot].remaining = work;
@@ -237,16 +241,21 @@ impl<'a> Run<'a> {
         core.is_some()
     }
 
-    /// There is room in a group again: slots of the group before go on.
+    /// Where a slot's packets go on to together: drawn once.
+    fn way(&mut self, slot: usize) -> To {
+        let at = &mut self.slots[slot];
+        *at.to.get_or_insert_with(|| self.groups[at.group].way())
+    }
+
+    /// There is room in a group again: slots that wait for it go on.
     fn unblock(&mut self, group: usize) {
-        let Some(before) = group.checked_sub(1) else { return };
-        while let Some(&slot) = self.groups[before].blocked.front() {
+        while let Some(&slot) = self.groups[group].awaited.front() {
             let packets = self.slots[slot].packets.len() as u32;
             let room = &self.groups[group];
             if room.packets + room.reserved + packets > room.buffer {
                 return;
             }
-            self.groups[before].blocked.pop_front();
+            self.groups[group].awaited.pop_front();
             self.counts.stages[self.slots[slot].stage].blocked.take(self.now, packets);
             match self.pipeline.overflow {
                 Overflow::BlockAfterService => self.leave(slot),
@@ -257,16 +266,18 @@ impl<'a> Run<'a> {
 
     /// A slot has done its last stage: its packets go on, or it holds them until there is room for them.
     fn finish(&mut self, slot: usize) {
-        let (group, stage) = (self.slots[slot].group, self.slots[slot].stage);
         let packets = self.slots[slot].packets.len() as u32;
-        let waits = self.pipeline.overflow == Overflow::BlockAfterService
-            && self.groups.get(group + 1).is_some_and(|next| next.packets + packets > next.buffer);
-        if waits {
-            self.groups[group].blocked.push_back(slot);
-            self.counts.stages[stage].blocked.add(self.now, packets);
-        } else {
-            self.leave(slot);
+        if self.pipeline.overflow == Overflow::BlockAfterService
+            && let Some(to) = self.way(slot)
+        {
+            let next = &mut self.groups[to];
+            if next.packets + packets > next.buffer {
+                next.awaited.push_back(slot);
+                self.counts.stages[self.slots[slot].stage].blocked.add(self.now, packets);
+                return;
+            }
         }
+        self.leave(slot);
     }
 
     /// A slot has done its last stage: its packets go on to the next group, and it is idle.
@@ -280,25 +291,44 @@ impl<'a> Run<'a> {
         self.slots[slot].stage = queue.first;
         queue.idle.push(slot);
         self.hosts[self.host_of[queue.first]].held -= 1;
-        if group + 1 < self.groups.len() {
-            if self.pipeline.overflow == Overflow::Block {
-                self.groups[group + 1].reserved -= left;
+        match self.slots[slot].to.take().or_else(|| self.groups[group].ways.only()) {
+            Some(Some(to)) => {
+                if self.pipeline.overflow == Overflow::Block {
+                    self.groups[to].reserved -= left;
+                }
+                packets.iter().for_each(|&packet| self.enter(to, packet));
+                self.fill(to);
             }
-            for &packet in &packets {
-                self.enter(group + 1, packet);
-            }
-            self.fill(group + 1);
-        } else {
-            for packet in &packets {
-                self.counts.delay(self.now.since(packet.arrived));
-            }
-            self.counts.processed += u64::from(left);
-            self.counts.in_flight -= u64::from(left);
+            Some(None) => packets.iter().for_each(|packet| self.go(packet)),
+            None => self.part(group, &packets),
         }
         packets.clear();
-        self.slots[slot].packets = packets;
+        // A packet that has come back may be in it again.
+        if self.slots[slot].packets.is_empty() {
+            self.slots[slot].packets = packets;
+        }
         self.unblock(group);
         self.fill(group);
+    }
+
+    /// Each packet takes a way of its own.
+    fn part(&mut self, group: usize, packets: &[Packet]) {
+        for &packet in packets {
+            match self.groups[group].way() {
+                Some(to) => {
+                    self.enter(to, packet);
+                    self.fill(to);
+                }
+                None => self.go(&packet),
+            }
+        }
+    }
+
+    /// A packet leaves the pipeline.
+    fn go(&mut self, packet: &Packet) {
+        self.counts.delay(self.now.since(packet.arrived));
+        self.counts.processed += 1;
+        self.counts.in_flight -= 1;
     }
 
     // Cores

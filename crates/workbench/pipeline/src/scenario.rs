@@ -3,6 +3,7 @@
 //! [`PARTS`] and [`CARD_PARTS`] say every key; `docs/reference/pipeline.md` and `inline-card.md` are made from them.
 
 mod arrivals;
+mod branches;
 mod card;
 mod laws;
 mod objection;
@@ -120,7 +121,7 @@ impl Scenario {
             }
         }
         match pipeline.overflow {
-            _ if pipeline.stages.len() == 1 => {}
+            _ if pipeline.stages.len() == 1 || pipeline.has_branches() => {}
             Overflow::Drop => {
                 found.push("nothing is lost between stages: a stage waits for room in the next".to_owned());
             }
@@ -193,6 +194,10 @@ fn read(
         servers: servers.into_iter().map(|(server, _)| server).collect(),
         stages,
     };
+    if let Some(flaw) = pipeline.flaw() {
+        stages::report(&top, flaw);
+        return None;
+    }
     // What is said here has no line of its own; all that is common has been found above.
     if let Err(what) = pipeline.check() {
         top.conflict("stage", what.0, "see docs/models.md, section Pipelines of stages");
@@ -200,7 +205,8 @@ fn read(
     }
     let memoryless = matches!(pipeline.arrivals, Arrivals::Exponential(_))
         && pipeline.stages.iter().all(|stage| stage.time.is_memoryless());
-    let chain = overflow == Overflow::Block && service == "exponential" && memoryless;
+    let chain =
+        overflow == Overflow::Block && service == "exponential" && memoryless && !pipeline.has_branches();
     let rules = if chain { Rules::Markov } else { Rules::Described };
     notes.extend(rule_notes(&pipeline, rules));
     Some(Scenario { pipeline, rules, runs, notes, resolved: resolved.into(), source })

@@ -4,7 +4,7 @@ use forebay_models as models;
 use forebay_models::card::Card;
 use forebay_time::{Duration, PS_PER_S};
 
-use crate::description::{Arrivals, Discipline, Grant, Overflow, Pipeline, Server, Stage};
+use crate::description::{Arrivals, Branch, Discipline, Grant, Overflow, Pipeline, Server, Stage};
 use crate::law::Law;
 
 /// Solves the Markov chain of [`Pipeline::markov`].
@@ -34,13 +34,34 @@ pub fn solve(pipeline: &Pipeline, options: &models::Options) -> Result<models::S
 /// As [`solve`].
 pub fn network(pipeline: &Pipeline) -> Result<models::Network, models::Error> {
     pipeline.check().map_err(|what| models::Error::Invalid(what.0))?;
-    if let Some((_, what)) = obstacle(pipeline) {
-        return Err(models::Error::Invalid(format!("{what}: to be simulated, there is no chain of it")));
+    match obstacle(pipeline, Solves::Chain) {
+        Some((_, what, _)) => {
+            Err(models::Error::Invalid(format!("{what}: to be simulated, there is no chain of it")))
+        }
+        None => Ok(described(pipeline)),
     }
+}
+
+/// The network of which [`models::closed::stations`] are the closed forms: an open Jackson network.
+///
+/// # Errors
+/// [`models::Error::Invalid`] for what has no closed form.
+pub fn unlimited(pipeline: &Pipeline) -> Result<models::Network, models::Error> {
+    pipeline.check().map_err(|what| models::Error::Invalid(what.0))?;
+    match obstacle(pipeline, Solves::ClosedForm) {
+        Some((_, what, _)) => {
+            Err(models::Error::Invalid(format!("{what}: to be simulated, there is no closed form of it")))
+        }
+        None => Ok(described(pipeline)),
+    }
+}
+
+fn described(pipeline: &Pipeline) -> models::Network {
     let mean = match pipeline.arrivals {
         Arrivals::Constant(gap) | Arrivals::Exponential(gap) => gap.as_secs(),
         Arrivals::Trace(_) => f64::NAN,
     };
+    let branch = |way: &Branch| models::Branch { stage: way.stage, share: way.share };
     let stage = |stage: &Stage| models::Stage {
         name: stage.name.clone(),
         time_s: stage.time.mean(pipeline.packet_bytes).as_secs(),
@@ -48,16 +69,24 @@ pub fn network(pipeline: &Pipeline) -> Result<models::Network, models::Error> {
         units: stage.units,
         server: stage.server,
         run_length_s: None,
+        next: stage.next.as_ref().map(|ways| ways.iter().map(branch).collect()),
     };
     let server = |(index, server): (usize, &Server)| {
         let discipline = discipline(pipeline, index)?;
         Some(models::Server { name: server.name.clone(), discipline })
     };
-    Ok(models::Network {
+    models::Network {
         arrival_rate: 1.0 / mean,
         stages: pipeline.stages.iter().map(stage).collect(),
         servers: pipeline.servers.iter().enumerate().filter_map(server).collect(),
-    })
+    }
+}
+
+/// What is to be solved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Solves {
+    Chain,
+    ClosedForm,
 }
 
 /// A part of a description.
@@ -68,20 +97,26 @@ pub(crate) enum Part {
     Server(usize),
 }
 
-/// What no chain is known of, if anything.
-pub(crate) fn obstacle(pipeline: &Pipeline) -> Option<(Part, String)> {
+/// What has no solution, if anything: where, what, and what to do instead.
+pub(crate) fn obstacle(pipeline: &Pipeline, by: Solves) -> Option<(Part, String, &'static str)> {
+    const SIMULATE: &str = "`forebay simulate` takes it";
     if let Arrivals::Trace(_) = pipeline.arrivals {
-        return Some((Part::Arrivals, "arrivals from a trace".to_owned()));
+        return Some((Part::Arrivals, "arrivals from a trace".to_owned(), SIMULATE));
     }
     for (at, stage) in pipeline.stages.iter().enumerate() {
+        let is = |what: &str, help| Some((Part::Stage(at), format!("stage {} {what}", stage.name), help));
         if stage.batch > 1 || stage.setup > Duration::ZERO {
-            return Some((Part::Stage(at), format!("stage {} works in batches or with a setup", stage.name)));
+            return is("works in batches or with a setup", SIMULATE);
+        }
+        if by == Solves::Chain && stage.next.is_some() {
+            let help = "`--unlimited` solves it in closed form, an open Jackson network; `forebay simulate` takes it";
+            return is("is part of a network with branches", help);
         }
     }
     for (at, server) in pipeline.servers.iter().enumerate() {
         if server.cores > 1 || discipline(pipeline, at).is_none() {
             let what = format!("server {} with its cores, contexts or priorities", server.name);
-            return Some((Part::Server(at), what));
+            return Some((Part::Server(at), what, SIMULATE));
         }
     }
     None
@@ -119,6 +154,14 @@ fn by_priority(pipeline: &Pipeline, server: usize) -> Option<models::Discipline>
 }
 
 impl Pipeline {
+    /// How often a packet passes each stage in the mean, if none is lost.
+    pub fn visits(&self) -> Vec<f64> {
+        let all = described(self);
+        let stages = all.stages.into_iter().map(|stage| models::Stage { server: None, ..stage }).collect();
+        let network = models::Network { arrival_rate: 1.0, stages, servers: Vec::new() };
+        network.visits().unwrap_or_else(|_| vec![1.0; self.stages.len()])
+    }
+
     /// An inline card as a pipeline: each of its resources a stage that holds `buffer` packets of
     /// `payload` bytes, which come evenly at `offered_bps` of payload.
     ///

@@ -73,7 +73,17 @@ fn table(of: &[&Part], all: &[Part]) -> Json {
         sections(all).iter().filter(|name| name.rsplit_once('.').is_some_and(|(outer, _)| outer == section))
     {
         let (_, name) = inside.rsplit_once('.').unwrap_or_default();
-        properties.insert(name.to_owned(), json!({ "$ref": format!("#/definitions/{inside}") }));
+        let mut value = json!({ "$ref": format!("#/definitions/{inside}") });
+        if all.iter().any(|part| part.section == *inside && part.several) {
+            value = json!({ "type": "array", "items": value });
+        }
+        // A key that takes something else as well.
+        if let Some(Json::Object(mut key)) = properties.remove(name) {
+            let described = ["description", "default", "examples"].map(|word| (word, key.remove(word)));
+            value = json!({ "anyOf": [key, value] });
+            described.into_iter().for_each(|(word, one)| _ = one.map(|one| value[word] = one));
+        }
+        properties.insert(name.to_owned(), value);
     }
     let mut table = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     let common: Vec<&Part> = of.iter().copied().filter(|part| part.kind.is_empty()).collect();

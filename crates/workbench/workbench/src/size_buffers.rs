@@ -202,14 +202,16 @@ fn offered(pipeline: &Pipeline) -> f64 {
 /// A load, in packets a second, of which more than `bound` is lost for certain: more than that cannot
 /// be served. Somewhat above what the busiest unit or server can do.
 fn ceiling(pipeline: &Pipeline, bound: f64) -> f64 {
-    let time = |stage: &Stage| {
-        stage.time.mean(pipeline.packet_bytes).as_secs() + stage.setup.as_secs() / f64::from(stage.batch)
+    let time = |(stage, visits): (&Stage, f64)| {
+        let setup = stage.setup.as_secs() / f64::from(stage.batch);
+        visits * (stage.time.mean(pipeline.packet_bytes).as_secs() + setup)
     };
-    let own = (pipeline.stages.iter().filter(|stage| stage.server.is_none()))
-        .map(|stage| time(stage) / f64::from(stage.units));
+    let stages: Vec<(&Stage, f64)> = pipeline.stages.iter().zip(pipeline.visits()).collect();
+    let own = (stages.iter().filter(|(stage, _)| stage.server.is_none()))
+        .map(|&one| time(one) / f64::from(one.0.units));
     let shared = pipeline.servers.iter().enumerate().map(|(index, server)| {
-        let on = pipeline.stages.iter().filter(|stage| stage.server == Some(index));
-        on.map(time).sum::<f64>() / f64::from(server.cores)
+        let on = stages.iter().filter(|(stage, _)| stage.server == Some(index));
+        on.map(|&one| time(one)).sum::<f64>() / f64::from(server.cores)
     });
     let busiest = own.chain(shared).fold(0.0, f64::max).max(1e-12);
     // Short runs may serve a few more than their share.

@@ -5,7 +5,7 @@ use forebay_models::Error;
 use forebay_scenario::{Section, Table, Value, tables};
 
 use super::{PARTS, Scenario, known};
-use crate::solved::{Part, obstacle};
+use crate::solved::{Part, Solves, obstacle};
 
 /// The text that a scenario was read from.
 #[derive(Clone, Debug)]
@@ -52,8 +52,12 @@ impl Scenario {
                 "give the run length or the switch delay a time above zero",
             ),
             _ => {
-                let part = obstacle(&self.pipeline).map_or(Part::Stage(0), |(part, _)| part);
-                (part, &[], "`forebay simulate` takes it")
+                // What a closed form cannot be of, there is no chain of either.
+                let found = [Solves::ClosedForm, Solves::Chain].map(|by| obstacle(&self.pipeline, by));
+                let [closed, chain] = found.map(|found| found.map(|(part, _, help)| (part, help)));
+                let (part, help) =
+                    closed.or(chain).unwrap_or((Part::Stage(0), "`forebay simulate` takes it"));
+                (part, &[], help)
             }
         };
         self.object(part, keys, &error.to_string(), help)

@@ -12,6 +12,7 @@ pub const PARTS: &[Part] = &[
     Part::once("arrivals", ARRIVALS),
     Part::several("server", SERVER),
     Part::several("stage", STAGE),
+    Part::several("stage.next", BRANCH),
 ];
 
 /// Every section of an inline card's scenario.
@@ -215,9 +216,11 @@ const STAGE: &[Key] = &[
     ),
     key(
         "next",
-        Text,
+        Either("the name of a stage, or a list of branches", &[Text]),
         Means("the next stage of the file"),
-        "name of the stage that packets go to next; every packet passes every stage once",
+        "name of the stage that packets go to next; if all `next` of a file are names, every packet passes every stage once. \
+         A list, `[[stage.next]]`, draws the way of each packet: the first stage of the file is where packets begin, they may \
+         come back to a stage, and what lacks to 1 in the sum of the shares leaves the pipeline; `next = []`: all leave",
         "\"transmit\"",
     ),
     key(
@@ -292,6 +295,23 @@ const STAGE: &[Key] = &[
         Is("0"),
         "priority on a server that grants by priority; larger is served first",
         "1",
+    ),
+];
+
+const BRANCH: &[Key] = &[
+    key(
+        "stage",
+        Text,
+        Required,
+        "name of the stage that packets go to, also this stage itself",
+        "\"crypto\"",
+    ),
+    key(
+        "share",
+        Number(0.0, 1.0),
+        Required,
+        "probability that a packet takes this branch, above 0; a stage with branches draws from a random stream of its own",
+        "0.7",
     ),
 ];
 

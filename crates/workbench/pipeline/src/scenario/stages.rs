@@ -5,9 +5,10 @@ use forebay_scenario::{Section, Unit, Value, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{PARTS, describe, known, laws, order};
+use super::{PARTS, branches, describe, known, laws, order};
 use crate::description::{Discipline, Overflow, Server, Stage};
 use crate::law::Law;
+use crate::ways::Flaw;
 
 const STAGES_MAX: usize = 1_024;
 
@@ -32,7 +33,7 @@ pub(super) fn read(
     }
     let mut stages: Vec<Stage> = Vec::new();
     let mut sections = Vec::new();
-    let mut maps: Vec<Json> = Vec::new();
+    let mut maps: Vec<Map<String, Json>> = Vec::new();
     for (number, (table, place)) in tables.into_iter().enumerate().take(STAGES_MAX) {
         let section =
             Section::new(table, "this [[stage]]".to_owned(), place, &known(PARTS, "stage"), top.findings());
@@ -42,11 +43,13 @@ pub(super) fn read(
         }
         let mut map = Map::from_iter([("name".to_owned(), name.as_str().into())]);
         let stage = one(&section, name, servers, service, has_sizes, overflow, &mut map);
-        maps.push(map.into());
+        maps.push(map);
         stages.push(stage);
         sections.push(section);
     }
-    if sections.iter().any(|section| section.has("next")) {
+    if branches::are_in(&sections) {
+        branches::read(&mut stages, &sections, &mut maps);
+    } else if sections.iter().any(|section| section.has("next")) {
         let Some(order) = order::of(&stages, &sections) else { return stages };
         let mut of = order.iter().copied();
         (stages, maps) = of.clone().map(|at| (stages[at].clone(), maps[at].clone())).unzip();
@@ -61,8 +64,18 @@ pub(super) fn read(
             top.report(Problem::Conflict { message, help: help.to_owned() }, place.clone());
         }
     }
-    resolved.insert("stage".to_owned(), Json::Array(maps));
+    resolved.insert("stage".to_owned(), maps.into_iter().collect());
     stages
+}
+
+/// Says what is wrong with the ways of packets, where it stands.
+pub(super) fn report(top: &Section<'_>, flaw: Flaw) {
+    let stage = tables(top, "stage").into_iter().nth(flaw.stage);
+    let place = stage.map_or_else(
+        || top.place.clone(),
+        |(table, place)| table.get(flaw.key).map_or(place, |node| node.place.clone()),
+    );
+    top.report(Problem::Conflict { message: flaw.message, help: flaw.help.to_owned() }, place);
 }
 
 fn one(
@@ -121,7 +134,7 @@ fn one(
         ("setup".to_owned(), setup.as_secs().into()),
         ("priority".to_owned(), priority.into()),
     ]);
-    Stage { name, time, buffer, server, units, batch, setup, priority }
+    Stage { name, time, buffer, server, units, batch, setup, priority, next: None }
 }
 
 fn server(section: &Section<'_>, servers: &[(Server, Place)]) -> Option<usize> {

@@ -1,6 +1,7 @@
 //! One program for all of these tests: each program of its own would be linked by itself.
 
 mod blocking;
+mod branches;
 mod by_hand;
 mod chain;
 mod claims;
