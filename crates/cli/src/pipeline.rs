@@ -236,22 +236,36 @@ fn warn(scenario: &Scenario) {
 }
 
 fn closed_form(scenario: &Scenario, closed: &ClosedForm<'_>, args: &SolveArgs) -> miette::Result<Answer> {
-    warn(scenario);
+    closed.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     if args.json {
         println!("{}", serde_json::to_string_pretty(closed).into_diagnostic()?);
         return Ok(Answer::Yes);
     }
     let branches = scenario.pipeline.has_branches();
     let visits = |text: &str| if branches { format!(" {text:>8}") } else { String::new() };
-    let head = visits("visits");
-    println!("{:32}{head} {:>8} {:>10} {:>12}", "station, unlimited room", "busy", "inside", "delay (us)");
+    // Where all times are exponential both delays are the same.
+    let by_law = scenario.pipeline.stages.iter().any(|stage| !stage.time.is_memoryless());
+    let law = |text: &str| if by_law { format!(" {text:>14}") } else { String::new() };
+    let delay =
+        |delay: Option<f64>| delay.map_or("none".to_owned(), |seconds| format!("{:.3}", 1e6 * seconds));
+    let (head, last) = (visits("visits"), law("by its law"));
+    println!(
+        "{:32}{head} {:>8} {:>10} {:>12}{last}",
+        "station, unlimited room", "busy", "inside", "delay (us)"
+    );
     for station in &closed.stages {
         let (name, one, visits) = (&station.name, &station.queue, visits(&format!("{:.4}", station.visits)));
-        let (busy, delay) = (100.0 * one.utilisation, 1e6 * one.mean_delay_s);
-        println!("{name:32}{visits} {busy:>6.1} % {:>10.4} {delay:>12.3}", one.mean_occupancy);
+        let last = law(&delay(station.general.map(|general| general.mean_delay_s)));
+        let (busy, mean) = (100.0 * one.utilisation, 1e6 * one.mean_delay_s);
+        println!("{name:32}{visits} {busy:>6.1} % {:>10.4} {mean:>12.3}{last}", one.mean_occupancy);
     }
-    if branches {
-        println!("{:.3} us from arrival to departure", 1e6 * closed.mean_delay_s);
+    if branches || by_law {
+        let by_law = if by_law {
+            format!(", {} by the laws of the times", delay(closed.general_delay_s))
+        } else {
+            String::new()
+        };
+        println!("{:.3} us from arrival to departure{by_law}", 1e6 * closed.mean_delay_s);
     }
     Ok(Answer::Yes)
 }

@@ -217,9 +217,9 @@ const ROWS: &[Row] = &[
     (
         SIMULATE,
         "time = \"12 us\"",
-        "distribution = \"pareto\"",
-        "pareto",
-        "unknown distribution `pareto`",
+        "distribution = \"levy\"",
+        "levy",
+        "unknown distribution `levy`",
         "`erlang`",
     ),
     (

@@ -84,6 +84,28 @@ pub fn mmc(arrivals: f64, service: f64, servers: u32) -> Result<Queue, Error> {
     })
 }
 
+/// One server, unlimited room, service times of any law with this mean and variance (Pollaczek and Khinchine; Kleinrock,
+/// Queueing Systems I, equation 5.63).
+///
+/// # Errors
+/// [`Error::Unstable`] if more is offered than can be served.
+pub fn mg1(arrivals: f64, mean_s: f64, variance: f64) -> Result<Queue, Error> {
+    let utilisation = arrivals * mean_s;
+    if utilisation.is_nan() || utilisation >= 1.0 {
+        return Err(Error::Unstable { utilisation });
+    }
+    let mean_queue = arrivals * arrivals * (variance + mean_s * mean_s) / (2.0 * (1.0 - utilisation));
+    let mean_occupancy = mean_queue + utilisation;
+    Ok(Queue {
+        throughput_pps: arrivals,
+        loss_probability: 0.0,
+        utilisation,
+        mean_occupancy,
+        mean_queue,
+        mean_delay_s: mean_occupancy / arrivals,
+    })
+}
+
 /// Queues in a row, each M/M/1 because Poisson departures feed the next (Burke); `services` are
 /// rates in 1/s. \[N\]'s closed form of busy-waiting is one with three of them: receive, the core
 /// with all that it waits for, transmit.
@@ -136,6 +158,18 @@ mod tests {
         near(queue.mean_queue, 0.5);
         near(queue.mean_delay_s, 1.0);
         assert!(mm1(2.0, 2.0).is_err());
+    }
+
+    #[test]
+    fn service_of_any_law() {
+        let (exponential, general) = (mm1(1.0, 2.0).unwrap(), mg1(1.0, 0.5, 0.25).unwrap());
+        near(general.mean_delay_s, exponential.mean_delay_s);
+        near(general.mean_queue, exponential.mean_queue);
+        // M/D/1 waits half as long.
+        near(mg1(1.0, 0.5, 0.0).unwrap().mean_queue, 0.25);
+        assert!(
+            mg1(2.0, 0.5, 0.0).is_err() && mg1(1.0, 0.5, f64::INFINITY).unwrap().mean_delay_s.is_infinite()
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use forebay_random::{CONFIDENCE, Estimate};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::description::Pipeline;
 use crate::figures::Outcome;
 use crate::replicate::interval;
 use crate::scenario::{CardScenario, Rules, Scenario};
@@ -173,6 +174,8 @@ pub struct ClosedForm<'a> {
     loss_probability: f64,
     /// From arrival to departure.
     pub mean_delay_s: f64,
+    /// The same with the stations' `general`; `None` if one of them has none.
+    pub general_delay_s: Option<f64>,
     /// Each queue: a stage, or the span that busy-waiting holds a packet for.
     pub stages: Vec<Station>,
     servers: [(); 0],
@@ -190,9 +193,12 @@ pub struct Station {
     pub name: String,
     /// How often a packet passes it in the mean.
     pub visits: f64,
-    /// Its figures, of one passing.
+    /// Its figures, of one passing, with exponential times.
     #[serde(flatten)]
     pub queue: closed::Queue,
+    /// Its figures with times of the law that the file says (Pollaczek and Khinchine); `None` for several units whose times
+    /// are not exponential, and for times without a variance.
+    pub general: Option<closed::Queue>,
 }
 
 impl<'a> ClosedForm<'a> {
@@ -207,9 +213,18 @@ impl<'a> ClosedForm<'a> {
             let names = network.stages[first..=last].iter().map(|stage| stage.name.as_str());
             names.collect::<Vec<_>>().join("+")
         };
-        let stations = network.stations().into_iter().map(title).zip(network.visits()?).zip(queues);
-        let stages: Vec<Station> =
-            stations.map(|((name, visits), queue)| Station { name, visits, queue }).collect();
+        let spans = network.stations();
+        let stations = spans.iter().zip(network.visits()?).zip(queues);
+        let stages = stations.map(|((&span, visits), queue)| {
+            let general = general(&scenario.pipeline, span, &queue)?;
+            Ok(Station { name: title(span), visits, queue, general })
+        });
+        let stages = stages.collect::<Result<Vec<Station>, Error>>()?;
+        let all = |delay: &dyn Fn(&Station) -> Option<f64>| -> Option<f64> {
+            stages.iter().map(|one| Some(one.visits * delay(one)?)).sum()
+        };
+        let mut warnings = scenario.approximations();
+        warnings.extend(taken_as_poisson(&scenario.pipeline, &spans));
         Ok(ClosedForm {
             schema: 1,
             model: "pipeline",
@@ -218,14 +233,54 @@ impl<'a> ClosedForm<'a> {
             throughput_pps: network.arrival_rate,
             loss_probability: 0.0,
             mean_delay_s: stages.iter().map(|one| one.visits * one.queue.mean_delay_s).sum(),
+            general_delay_s: all(&|one| Some(one.general?.mean_delay_s)),
             stages,
             servers: [],
             residual: 0.0,
             converged: true,
-            warnings: scenario.approximations(),
+            warnings,
             resolved: &scenario.resolved,
         })
     }
+}
+
+/// A station by the laws of its stages, the first and last of which are given; `queue` is what it is with exponential times.
+fn general(
+    pipeline: &Pipeline,
+    (first, last): (usize, usize),
+    queue: &closed::Queue,
+) -> Result<Option<closed::Queue>, Error> {
+    let stages = &pipeline.stages[first..=last];
+    if first == last && stages[0].time.is_memoryless() {
+        return Ok(Some(*queue));
+    }
+    let bytes = pipeline.packet_bytes;
+    let mean: f64 = stages.iter().map(|stage| stage.time.mean(bytes).as_secs()).sum();
+    let variance: f64 = stages.iter().map(|stage| stage.time.variance(bytes)).sum();
+    if stages[0].units > 1 || !variance.is_finite() {
+        return Ok(None);
+    }
+    closed::mg1(queue.throughput_pps, mean, variance).map(Some)
+}
+
+/// Says where `general` takes packets for a Poisson stream that are none: behind stations whose times are not exponential.
+fn taken_as_poisson(pipeline: &Pipeline, stations: &[(usize, usize)]) -> Option<String> {
+    let of = |stage: usize| stations.iter().position(|&(first, last)| (first..=last).contains(&stage));
+    let is_odd =
+        |&(first, last): &(usize, usize)| first < last || !pipeline.stages[first].time.is_memoryless();
+    let mut found = vec![false; stations.len()];
+    let mut open: Vec<usize> = (0..stations.len()).filter(|&at| is_odd(&stations[at])).collect();
+    while let Some(at) = open.pop() {
+        for to in pipeline.ways(stations[at].1).into_iter().filter_map(|way| of(way.stage)) {
+            if !std::mem::replace(&mut found[to], true) {
+                open.push(to);
+            }
+        }
+    }
+    let odd = stations.iter().zip(found).filter(|(_, found)| *found);
+    let names: Vec<String> = odd.map(|(span, _)| format!("`{}`", pipeline.stages[span.0].name)).collect();
+    let what = "in `general`, the packets that come to";
+    (!names.is_empty()).then(|| format!("{what} {} are taken as a Poisson stream", names.join(", ")))
 }
 
 /// `forebay solve --json` of an inline card: its limit, and what it does with what it is offered.

@@ -4,6 +4,7 @@ use forebay_time::{Duration, PS_PER_S};
 use serde::{Deserialize, Serialize};
 
 use crate::random::{self, Random};
+use crate::shape::Shape;
 
 /// The law that a time follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,25 @@ pub enum Law {
         #[serde(default)]
         overhead_bytes: u32,
     },
+    /// A law of scipy.stats.
+    Shaped {
+        /// Its standard form, which is multiplied by `scale` and moved by `loc`.
+        shape: Shape,
+        /// What is added.
+        #[serde(default, with = "seconds")]
+        loc: Duration,
+        /// What is multiplied by.
+        #[serde(with = "seconds")]
+        scale: Duration,
+    },
+    /// One of several exponentials (the hyperexponential law).
+    Hyperexponential {
+        /// The probability of each; their sum is 1.
+        shares: Vec<f64>,
+        /// The mean of each.
+        #[serde(with = "seconds::list")]
+        means: Vec<Duration>,
+    },
 }
 
 impl Law {
@@ -45,6 +65,15 @@ impl Law {
             Law::Empirical(times) => times[random.below(times.len() as u64) as usize],
             Law::Rate { bits_per_s, overhead_bytes } => {
                 at_rate(*bits_per_s, bytes.saturating_add(*overhead_bytes))
+            }
+            Law::Shaped { shape, loc, scale } => *loc + random::scaled(*scale, shape.draw(random)),
+            Law::Hyperexponential { shares, means } => {
+                let mut left = random.unit();
+                let one = shares.iter().position(|share| {
+                    left -= share;
+                    left <= 0.0
+                });
+                random::exponential(random, means[one.unwrap_or(means.len() - 1)])
             }
         }
     }
@@ -60,11 +89,35 @@ impl Law {
             Law::Rate { bits_per_s, overhead_bytes } => {
                 at_rate(*bits_per_s, bytes.saturating_add(*overhead_bytes))
             }
+            Law::Shaped { shape, loc, scale } => *loc + random::scaled(*scale, shape.mean()),
+            Law::Hyperexponential { shares, means } => {
+                let each = shares.iter().zip(means).map(|(share, mean)| share * mean.as_secs());
+                Duration::from_secs(each.sum())
+            }
+        }
+    }
+
+    /// The variance for packets of `bytes`, in seconds squared; infinite where there is none.
+    pub fn variance(&self, bytes: u32) -> f64 {
+        let mean = self.mean(bytes).as_secs();
+        match self {
+            Law::Constant(_) | Law::Rate { .. } => 0.0,
+            Law::Exponential(_) => mean * mean,
+            Law::Erlang { phases, .. } => mean * mean / f64::from(*phases),
+            Law::Empirical(times) => {
+                let off = |time: &Duration| (time.as_secs() - mean) * (time.as_secs() - mean);
+                times.iter().map(off).sum::<f64>() / times.len().max(1) as f64
+            }
+            Law::Shaped { shape, scale, .. } => shape.variance() * scale.as_secs() * scale.as_secs(),
+            Law::Hyperexponential { shares, means } => {
+                let square = |(share, one): (&f64, &Duration)| share * 2.0 * one.as_secs() * one.as_secs();
+                shares.iter().zip(means).map(square).sum::<f64>() - mean * mean
+            }
         }
     }
 
     /// Whether it has no memory: however long it has lasted, what remains is the same.
-    pub(crate) fn is_memoryless(&self) -> bool {
+    pub fn is_memoryless(&self) -> bool {
         matches!(self, Law::Exponential(_))
     }
 
@@ -73,6 +126,8 @@ impl Law {
         match self {
             Law::Constant(time) | Law::Exponential(time) | Law::Erlang { mean: time, .. } => time.0 > 0,
             Law::Empirical(times) => times.iter().all(|time| time.0 > 0),
+            Law::Hyperexponential { means, .. } => means.iter().all(|time| time.0 > 0),
+            Law::Shaped { loc, scale, .. } => loc.0 > 0 || scale.0 > 0,
             Law::Rate { .. } => false,
         }
     }
@@ -83,6 +138,16 @@ impl Law {
             Law::Erlang { phases: 0, .. } => Err("a sum of no phases"),
             Law::Rate { bits_per_s, .. } if !(bits_per_s.is_finite() && *bits_per_s > 0.0) => {
                 Err("the rate is not a positive number")
+            }
+            Law::Shaped { shape, .. } => shape.check(),
+            Law::Hyperexponential { shares, means } if means.is_empty() || shares.len() != means.len() => {
+                Err("there are not as many shares as times")
+            }
+            Law::Hyperexponential { shares, .. }
+                if shares.iter().any(|share| !(0.0..=1.0).contains(share))
+                    || (shares.iter().sum::<f64>() - 1.0).abs() > 1e-9 =>
+            {
+                Err("the shares of its times do not sum to 1")
             }
             _ => Ok(()),
         }

@@ -21,7 +21,8 @@ pub(crate) fn erlang(random: &mut Random, mean: Duration, phases: u32) -> Durati
     scaled(mean, sum / f64::from(phases))
 }
 
-fn scaled(mean: Duration, factor: f64) -> Duration {
+/// So many times a time, rounded to the nearest picosecond.
+pub(crate) fn scaled(mean: Duration, factor: f64) -> Duration {
     Duration((mean.0 as f64 * factor + 0.5) as u64)
 }
 

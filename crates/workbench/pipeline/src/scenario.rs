@@ -27,6 +27,7 @@ pub use schema::{CARD_PARTS, PARTS};
 
 use crate::description::{Arrivals, Discipline, Overflow, Pipeline, RunEnds};
 use crate::law::Law;
+use crate::shape::Shape;
 
 /// The most runs of a scenario.
 const RUNS_MAX: u64 = 100_000;
@@ -299,6 +300,26 @@ fn describe(law: &Law, map: &mut Map<String, Json>) {
             map.insert("rate".to_owned(), (*bits_per_s).into());
             map.insert("overhead_bytes".to_owned(), (*overhead_bytes).into());
             "rate"
+        }
+        Law::Hyperexponential { shares, means } => {
+            let times: Vec<f64> = means.iter().map(|time| time.as_secs()).collect();
+            map.insert("times".to_owned(), times.into());
+            map.insert("shares".to_owned(), shares.clone().into());
+            "hyperexponential"
+        }
+        Law::Shaped { shape, loc, scale } => {
+            map.insert("loc".to_owned(), loc.as_secs().into());
+            map.insert("scale".to_owned(), scale.as_secs().into());
+            let (word, parameter) = match *shape {
+                Shape::Uniform => ("uniform", None),
+                Shape::Gamma { a } => ("gamma", Some(("a", a))),
+                Shape::Lognorm { s } => ("lognorm", Some(("s", s))),
+                Shape::WeibullMin { c } => ("weibull_min", Some(("c", c))),
+                Shape::Pareto { b } => ("pareto", Some(("b", b))),
+                Shape::Triang { c } => ("triang", Some(("c", c))),
+            };
+            parameter.map(|(key, value)| map.insert(key.to_owned(), value.into()));
+            word
         }
     };
     map.insert("distribution".to_owned(), word.into());

@@ -450,7 +450,8 @@ fn pipeline<'a>(
         }
         Way::ClosedForm => {
             let closed = ClosedForm::new(scenario).map_err(chain)?;
-            Ok(ran(Outcome::ClosedForm(Box::new(closed)), scenario.approximations()))
+            let notes = closed.warnings.clone();
+            Ok(ran(Outcome::ClosedForm(Box::new(closed)), notes))
         }
     }
 }

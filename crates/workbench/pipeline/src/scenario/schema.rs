@@ -226,7 +226,7 @@ const STAGE: &[Key] = &[
     key(
         "time",
         TIME,
-        Means("required, unless `times` or `rate` is given"),
+        Means("required, unless `times`, `rate` or `scale` is given"),
         "service time of a packet; its mean, if it is drawn",
         "\"32 us\"",
     ),
@@ -239,12 +239,70 @@ const STAGE: &[Key] = &[
     ),
     key(
         "distribution",
-        Word(&["constant", "exponential", "erlang", "empirical", "rate"]),
+        Word(&[
+            "constant",
+            "exponential",
+            "erlang",
+            "empirical",
+            "rate",
+            "uniform",
+            "gamma",
+            "lognorm",
+            "weibull_min",
+            "pareto",
+            "triang",
+            "hyperexponential",
+        ]),
         Means(
-            "by the keys that are given: `rate`, `empirical` with `times`, `erlang` with `phases`, otherwise `service`",
+            "by the keys that are given: `rate`, `empirical` with `times`, `hyperexponential` with `times` and `shares`, \
+             `erlang` with `phases`, otherwise `service`",
         ),
-        "distribution of the service time",
+        "distribution of the service time. `uniform` to `triang` are those of scipy.stats, with its parameters; \
+         `hyperexponential` is one of several exponentials",
         "\"exponential\"",
+    ),
+    key(
+        "scale",
+        TIME,
+        Means("such that the mean is `time`"),
+        "with `uniform` to `triang`: scipy's `scale`, in place of `time`",
+        "\"10 us\"",
+    ),
+    key("loc", TIME, Is("0"), "with `uniform` to `triang`: scipy's `loc`, the least time", "\"5 us\""),
+    key(
+        "a",
+        Positive(Unit::None),
+        Means("required with `gamma`"),
+        "with distribution `gamma`: its shape",
+        "2.5",
+    ),
+    key(
+        "s",
+        Positive(Unit::None),
+        Means("required with `lognorm`"),
+        "with distribution `lognorm`: standard deviation of the logarithm",
+        "0.5",
+    ),
+    key(
+        "c",
+        Number(0.0, f64::MAX),
+        Means("required with `weibull_min` and `triang`"),
+        "with distribution `weibull_min`: its shape, above 0; with `triang`: where its top is, from 0 to 1",
+        "1.5",
+    ),
+    key(
+        "b",
+        Positive(Unit::None),
+        Means("required with `pareto`"),
+        "with distribution `pareto`: its exponent, above 1; up to 2 its variance is infinite",
+        "3",
+    ),
+    key(
+        "shares",
+        List(&Number(0.0, 1.0)),
+        Means("required with `hyperexponential`"),
+        "with distribution `hyperexponential`: probability of each of `times`; their sum is 1",
+        "[0.9, 0.1]",
     ),
     key(
         "phases",
@@ -256,8 +314,9 @@ const STAGE: &[Key] = &[
     key(
         "times",
         Either("a list of times", &[List(&TIME)]),
-        Means("required with `empirical`"),
-        "with distribution `empirical`: measured service times, drawn with equal probability",
+        Means("required with `empirical` and `hyperexponential`"),
+        "with distribution `empirical`: measured service times, drawn with equal probability; with `hyperexponential`: the \
+         means of the exponentials",
         "[\"30 us\", \"35 us\"]",
     ),
     key(

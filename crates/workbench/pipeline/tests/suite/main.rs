@@ -6,6 +6,7 @@ mod by_hand;
 mod chain;
 mod claims;
 mod files;
+mod laws;
 mod limits;
 mod scenario;
 mod sizes;
