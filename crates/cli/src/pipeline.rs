@@ -83,10 +83,20 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
         0 => println!("no packet came in the time that counts: lower `warm_up`, or raise `duration`"),
         _ => println!("{throughput_pps:.1} packets/s, {loss:.4} % lost"),
     }
-    println!("{:16} {:>8} {:>10} {:>10} {:>10}", "stage", "busy", "max queue", "mean queue", "lost");
+    // A column for what breaks down, where anything does.
+    let shown = |any: bool, share: Option<f64>| match (any, share) {
+        (false, _) => String::new(),
+        (true, Some(share)) => format!(" {:>6.1} %", 100.0 * share),
+        (true, None) => format!(" {:>8}", ""),
+    };
+    let head = |any: bool| if any { format!(" {:>8}", "down") } else { String::new() };
+    let any = outcomes[0].stages.iter().any(|one| one.down.is_some());
+    let down = head(any);
+    println!("{:16} {:>8} {:>10} {:>10} {:>10}{down}", "stage", "busy", "max queue", "mean queue", "lost");
     for one in &outcomes[0].stages {
+        let down = shown(any, one.down);
         println!(
-            "{:16} {:>6.1} % {:>10} {:>10.3} {:>10}",
+            "{:16} {:>6.1} % {:>10} {:>10.3} {:>10}{down}",
             one.name,
             100.0 * one.utilisation,
             one.max_queue,
@@ -94,12 +104,18 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
             one.lost
         );
     }
+    let any = outcomes[0].servers.iter().any(|one| one.down.is_some());
     if !outcomes[0].servers.is_empty() {
-        println!("{:16} {:>8} {:>10} {:>10} {:>10}", "server", "busy", "switching", "waiting", "switches");
+        let down = head(any);
+        println!(
+            "{:16} {:>8} {:>10} {:>10} {:>10}{down}",
+            "server", "busy", "switching", "waiting", "switches"
+        );
     }
     for one in &outcomes[0].servers {
         let [busy, switching, waiting] = [one.utilisation, one.switching, one.waiting].map(|x| 100.0 * x);
-        println!("{:16} {busy:>6.1} % {switching:>8.1} % {waiting:>8.1} % {:>10}", one.name, one.switches);
+        let (switches, down) = (one.switches, shown(any, one.down));
+        println!("{:16} {busy:>6.1} % {switching:>8.1} % {waiting:>8.1} % {switches:>10}{down}", one.name);
     }
     let delay = outcomes[0].delay;
     let names = ["mean", "50 %", "90 %", "99 %", "99.9 %"];

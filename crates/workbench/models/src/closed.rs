@@ -1,6 +1,6 @@
 //! Closed forms: M/M/1, M/M/1/K, M/M/c, tandems of M/M/1 (Kleinrock, Queueing Systems I, ch. 3) and open Jackson networks.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Discipline, Error, Network};
 
@@ -106,6 +106,54 @@ pub fn mg1(arrivals: f64, mean_s: f64, variance: f64) -> Result<Queue, Error> {
     })
 }
 
+/// Breakdowns of a server, also while it has no work; times between them are exponential.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Breakdowns {
+    /// Mean time between failures: from a repair to the next breakdown, in seconds.
+    pub mtbf_s: f64,
+    /// Mean time to repair, in seconds.
+    pub mttr_s: f64,
+    /// Whether repairs all take that long; otherwise they are exponential.
+    pub constant: bool,
+}
+
+/// [`mg1`] of a server that breaks down and then goes on where it stopped. A packet with all repairs on its way through
+/// is a service of its own (Avi-Itzhak and Naor, Some queuing problems with the service station subject to breakdown,
+/// Operations Research 11, 1963); what comes during repairs that began without work adds to it as in queues with vacations
+/// (Fuhrmann and Cooper, Operations Research 33, 1985).
+///
+/// # Errors
+/// [`Error::Unstable`] if more is offered than can be served between repairs.
+pub fn mg1_with_breakdowns(
+    arrivals: f64,
+    mean_s: f64,
+    variance: f64,
+    breakdowns: Breakdowns,
+) -> Result<Queue, Error> {
+    let Breakdowns { mtbf_s, mttr_s, constant } = breakdowns;
+    let stretch = 1.0 + mttr_s / mtbf_s;
+    let repair_square = if constant { mttr_s * mttr_s } else { 2.0 * mttr_s * mttr_s };
+    let whole =
+        mg1(arrivals, mean_s * stretch, variance * stretch * stretch + mean_s / mtbf_s * repair_square)?;
+    // Of the time without any service begun, the share of repairs that somebody has come to, and how many have.
+    let alone = if constant {
+        -libm::expm1(-arrivals * mttr_s) / arrivals
+    } else {
+        mttr_s / (1.0 + arrivals * mttr_s)
+    };
+    let awaited = (mttr_s - alone) / mtbf_s / stretch;
+    let came = arrivals * repair_square / (2.0 * mtbf_s) / stretch;
+    let mean_occupancy = whole.mean_occupancy + came;
+    Ok(Queue {
+        utilisation: arrivals * mean_s,
+        mean_occupancy,
+        // The packet in service, or that is the next when the repair ends, does not wait.
+        mean_queue: mean_occupancy - whole.utilisation - (1.0 - whole.utilisation) * awaited,
+        mean_delay_s: mean_occupancy / arrivals,
+        ..whole
+    })
+}
+
 /// Queues in a row, each M/M/1 because Poisson departures feed the next (Burke); `services` are
 /// rates in 1/s. \[N\]'s closed form of busy-waiting is one with three of them: receive, the core
 /// with all that it waits for, transmit.
@@ -138,7 +186,15 @@ pub fn stations(network: &Network) -> Result<Vec<Queue>, Error> {
             )));
         }
         let time: f64 = network.stages[first..=last].iter().map(|stage| stage.time_s).sum();
-        mmc(network.arrival_rate * visits, 1.0 / time, stage.units)
+        let arrivals = network.arrival_rate * visits;
+        match stage.breakdowns {
+            Some(_) if stage.units > 1 => Err(Error::Invalid(format!(
+                "stage {}: no closed form of several units that break down",
+                stage.name
+            ))),
+            Some(breakdowns) => mg1_with_breakdowns(arrivals, time, time * time, breakdowns),
+            None => mmc(arrivals, 1.0 / time, stage.units),
+        }
     };
     network.stations().into_iter().zip(network.visits()?).map(queue).collect()
 }
@@ -170,6 +226,20 @@ mod tests {
         assert!(
             mg1(2.0, 0.5, 0.0).is_err() && mg1(1.0, 0.5, f64::INFINITY).unwrap().mean_delay_s.is_infinite()
         );
+    }
+
+    #[test]
+    fn a_server_that_breaks_down() {
+        // White and Christie, 1958: L of M/M/1 with breakdowns at rate f and repairs at rate r, all exponential.
+        for (l, m, f, r) in [(1.0, 4.0, 1.0, 1.0), (0.5, 1.0, 0.01, 0.1), (2.0, 9.0, 3.0, 5.0)] {
+            let exact = l * ((f + r) * (f + r) + f * m) / ((f + r) * (r * (m - l) - f * l));
+            let breakdowns = Breakdowns { mtbf_s: 1.0 / f, mttr_s: 1.0 / r, constant: false };
+            let found = mg1_with_breakdowns(l, 1.0 / m, 1.0 / m / m, breakdowns).unwrap();
+            near(found.mean_occupancy, exact);
+            near(found.utilisation, l / m);
+        }
+        let breakdowns = Breakdowns { mtbf_s: 1.0, mttr_s: 1.0, constant: true };
+        assert!(mg1_with_breakdowns(1.0, 0.5, 0.25, breakdowns).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::closed::Breakdowns;
 
 /// A chain of stages behind Poisson arrivals, every time in it exponential (\[N\]; models.md 2).
 ///
@@ -41,6 +42,9 @@ pub struct Stage {
     /// Of closed forms only: no chain is solved of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Vec<Branch>>,
+    /// How its unit breaks down; of closed forms and single units only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breakdowns: Option<Breakdowns>,
 }
 
 /// A way from a stage.
@@ -95,7 +99,16 @@ fn one() -> u32 {
 impl Stage {
     /// A stage with a unit of its own.
     pub fn new(name: &str, time_s: f64, buffer: u32) -> Stage {
-        Stage { name: name.into(), time_s, buffer, units: 1, server: None, run_length_s: None, next: None }
+        Stage {
+            name: name.into(),
+            time_s,
+            buffer,
+            units: 1,
+            server: None,
+            run_length_s: None,
+            next: None,
+            breakdowns: None,
+        }
     }
 
     /// The same stage on a shared server.

@@ -88,6 +88,9 @@ pub fn solve_with(
     if let Some(stage) = network.stages.iter().find(|stage| stage.next.is_some()) {
         return Err(Error::Invalid(format!("stage {}: no chain is known of branches", stage.name)));
     }
+    if let Some(stage) = network.stages.iter().find(|stage| stage.breakdowns.is_some()) {
+        return Err(Error::Invalid(format!("stage {}: no chain is known of breakdowns", stage.name)));
+    }
     if let Some(stage) = network.stages.iter().find(|stage| stage.buffer > u16::MAX.into()) {
         let crate::Stage { name, buffer, .. } = stage;
         return Err(Error::Invalid(format!("stage {name}: buffer {buffer} is not in 1..=65535")));

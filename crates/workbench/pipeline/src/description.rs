@@ -97,6 +97,39 @@ pub struct Stage {
     /// Where packets go on to, drawn for each; the rest leave the pipeline. Absent: all go to the next stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Vec<Branch>>,
+    /// How its own units break down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breakdowns: Option<Breakdowns>,
+}
+
+/// Breakdowns of units or cores, each by itself, whether it works or not. What it worked on goes on where it stopped: with the
+/// first one that is free, or when it is repaired.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Breakdowns {
+    /// From the beginning, or the end of a repair, to the next breakdown.
+    pub up: Law,
+    /// From a breakdown to the end of its repair.
+    pub repair: Law,
+}
+
+impl Breakdowns {
+    /// Times between breakdowns and for repair with these means, exponential both.
+    pub fn exponential(mtbf: Duration, mttr: Duration) -> Breakdowns {
+        Breakdowns { up: Law::Exponential(mtbf), repair: Law::Exponential(mttr) }
+    }
+
+    /// How much longer work takes in the mean: 1 + mean time to repair / mean time between failures.
+    pub fn stretch(&self) -> f64 {
+        1.0 + self.repair.mean(0).as_secs() / self.up.mean(0).as_secs()
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        self.up.check()?;
+        self.repair.check()?;
+        let both = self.up.is_positive() && self.repair.is_positive();
+        both.then_some(()).ok_or("the times between breakdowns and for repair must be above zero")
+    }
 }
 
 /// A way from a stage.
@@ -120,6 +153,9 @@ pub struct Server {
     pub cores: u32,
     /// How its stages share it.
     pub discipline: Discipline,
+    /// How its cores break down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breakdowns: Option<Breakdowns>,
 }
 
 /// How the stages of a server share it.
@@ -199,7 +235,18 @@ impl Stage {
     pub fn new(name: &str, time: Law, buffer: u32) -> Stage {
         let setup = Duration::ZERO;
         let name = name.into();
-        Stage { name, time, buffer, server: None, units: 1, batch: 1, setup, priority: 0, next: None }
+        Stage {
+            name,
+            time,
+            buffer,
+            server: None,
+            units: 1,
+            batch: 1,
+            setup,
+            priority: 0,
+            next: None,
+            breakdowns: None,
+        }
     }
 
     /// The same stage on a shared server.
@@ -234,7 +281,7 @@ impl Pipeline {
         };
         Pipeline {
             arrivals: Arrivals::Exponential(mean_gap),
-            servers: vec![Server { name: "core".into(), cores: 1, discipline: core }],
+            servers: vec![Server { name: "core".into(), cores: 1, discipline: core, breakdowns: None }],
             stages: vec![
                 stage("receive", 273),
                 stage("preprocess", 320).on(0),
@@ -275,6 +322,12 @@ impl Pipeline {
         markov
     }
 
+    /// Whether anything breaks down.
+    pub fn has_breakdowns(&self) -> bool {
+        let own = self.stages.iter().map(|stage| &stage.breakdowns);
+        own.chain(self.servers.iter().map(|server| &server.breakdowns)).any(Option::is_some)
+    }
+
     /// Whether the description makes sense.
     ///
     /// # Errors
@@ -307,6 +360,12 @@ impl Pipeline {
                 return invalid(format!("stage {name}: there is no such server"));
             }
             stage.time.check().or_else(|what| invalid(format!("stage {name}: {what}")))?;
+            if let Some(breakdowns) = &stage.breakdowns {
+                breakdowns.check().or_else(|what| invalid(format!("stage {name}: {what}")))?;
+                if stage.server.is_some() {
+                    return invalid(format!("stage {name}: it has no units of its own that break down"));
+                }
+            }
         }
         for (index, server) in self.servers.iter().enumerate() {
             let name = &server.name;
@@ -322,6 +381,8 @@ impl Pipeline {
                 }
             };
             switch_delay.check().or_else(|what| invalid(format!("server {name}: {what}")))?;
+            let breakdowns = server.breakdowns.as_ref().map_or(Ok(()), Breakdowns::check);
+            breakdowns.or_else(|what| invalid(format!("server {name}: {what}")))?;
             if server.cores == 0 || contexts == 0 {
                 return invalid(format!("server {name}: cores and contexts must be at least 1"));
             }

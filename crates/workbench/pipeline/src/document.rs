@@ -5,11 +5,11 @@ use forebay_random::{CONFIDENCE, Estimate};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::description::Pipeline;
+use crate::description::{Pipeline, Stage};
 use crate::figures::Outcome;
 use crate::replicate::interval;
 use crate::scenario::{CardScenario, Rules, Scenario};
-use crate::solved::unlimited;
+use crate::solved::{queue_by_law, unlimited};
 
 /// `forebay simulate --json`: the figures of the first run with all that they depend on.
 #[derive(Clone, Debug, Serialize)]
@@ -64,6 +64,8 @@ pub struct StageMeans {
     pub mean_queue: Estimate,
     pub mean_occupancy: Estimate,
     pub lost: Estimate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down: Option<Estimate>,
 }
 
 /// A server over several runs (see [`ServerOutcome`](crate::ServerOutcome)).
@@ -74,6 +76,8 @@ pub struct ServerMeans {
     pub utilisation: Estimate,
     pub switching: Estimate,
     pub waiting: Estimate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down: Option<Estimate>,
 }
 
 impl Replications {
@@ -88,12 +92,14 @@ impl Replications {
             mean_queue: of(&|one| one.stages[at].mean_queue),
             mean_occupancy: of(&|one| one.stages[at].mean_occupancy),
             lost: of(&|one| one.stages[at].lost as f64),
+            down: first.stages[at].down.map(|_| of(&|one| one.stages[at].down.unwrap_or_default())),
         };
         let server = |at: usize| ServerMeans {
             name: first.servers[at].name.clone(),
             utilisation: of(&|one| one.servers[at].utilisation),
             switching: of(&|one| one.servers[at].switching),
             waiting: of(&|one| one.servers[at].waiting),
+            down: first.servers[at].down.map(|_| of(&|one| one.servers[at].down.unwrap_or_default())),
         };
         Some(Replications {
             runs: outcomes.len(),
@@ -225,6 +231,11 @@ impl<'a> ClosedForm<'a> {
         };
         let mut warnings = scenario.approximations();
         warnings.extend(taken_as_poisson(&scenario.pipeline, &spans));
+        let constant = |stage: &&Stage| stage.breakdowns.as_ref().is_some_and(|one| !one.up.is_memoryless());
+        let constant = scenario.pipeline.stages.iter().filter(constant);
+        warnings.extend(constant.map(|stage| {
+            format!("the times between breakdowns of `{}` are taken as exponential", stage.name)
+        }));
         Ok(ClosedForm {
             schema: 1,
             model: "pipeline",
@@ -260,7 +271,7 @@ fn general(
     if stages[0].units > 1 || !variance.is_finite() {
         return Ok(None);
     }
-    closed::mg1(queue.throughput_pps, mean, variance).map(Some)
+    queue_by_law(&stages[0], queue.throughput_pps, mean, variance).map(Some)
 }
 
 /// Says where `general` takes packets for a Poisson stream that are none: behind stations whose times are not exponential.
@@ -279,8 +290,10 @@ fn taken_as_poisson(pipeline: &Pipeline, stations: &[(usize, usize)]) -> Option<
     }
     let odd = stations.iter().zip(found).filter(|(_, found)| *found);
     let names: Vec<String> = odd.map(|(span, _)| format!("`{}`", pipeline.stages[span.0].name)).collect();
-    let what = "in `general`, the packets that come to";
-    (!names.is_empty()).then(|| format!("{what} {} are taken as a Poisson stream", names.join(", ")))
+    let breaks = if pipeline.has_breakdowns() { "" } else { "in `general`, " };
+    (!names.is_empty()).then(|| {
+        format!("{breaks}the packets that come to {} are taken as a Poisson stream", names.join(", "))
+    })
 }
 
 /// `forebay solve --json` of an inline card: its limit, and what it does with what it is offered.

@@ -4,6 +4,8 @@ use forebay_time::{Duration, PS_PER_S, Time};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::description::{Pipeline, Server, Stage};
+
 /// A number over time: its mean and its largest value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Level {
@@ -62,6 +64,15 @@ pub(crate) struct ServerCounts {
     pub switches: u64,
     /// Cores kept by a packet that another unit works for.
     pub kept: Level,
+    pub down: Duration,
+    pub breakdowns: u64,
+}
+
+/// Breakdowns of a stage's own units.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnCounts {
+    pub down: Duration,
+    pub breakdowns: u64,
 }
 
 /// Everything counted.
@@ -73,20 +84,24 @@ pub(crate) struct Counts {
     pub in_flight: u64,
     pub stages: Vec<StageCounts>,
     pub servers: Vec<ServerCounts>,
+    /// Of the stages that have units of their own, in order.
+    pub own: Vec<OwnCounts>,
     delays: Histogram<u64>,
     delay_sum: u128,
     pub fingerprint: u64,
 }
 
 impl Counts {
-    pub fn new(stages: usize, servers: usize) -> Counts {
+    pub fn new(pipeline: &Pipeline) -> Counts {
+        let own = pipeline.stages.iter().filter(|stage| stage.server.is_none()).count();
         Counts {
             generated: 0,
             processed: 0,
             in_flight_before: 0,
             in_flight: 0,
-            stages: vec![StageCounts::default(); stages],
-            servers: vec![ServerCounts::default(); servers],
+            stages: vec![StageCounts::default(); pipeline.stages.len()],
+            servers: vec![ServerCounts::default(); pipeline.servers.len()],
+            own: vec![OwnCounts::default(); own],
             delays: Histogram::new(3).expect("three digits are a valid precision"),
             delay_sum: 0,
             fingerprint: 0xcbf2_9ce4_8422_2325,
@@ -107,7 +122,9 @@ impl Counts {
         for server in &mut self.servers {
             server.kept.restart(now);
             (server.busy, server.switching, server.switches) = (Duration::ZERO, Duration::ZERO, 0);
+            (server.down, server.breakdowns) = (Duration::ZERO, 0);
         }
+        self.own.fill(OwnCounts::default());
     }
 
     #[inline]
@@ -184,6 +201,12 @@ pub struct StageOutcome {
     pub processed: u64,
     /// Packets that found it full.
     pub lost: u64,
+    /// Share of its units' time that they were broken down; `None` if they do not break down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down: Option<f64>,
+    /// How often one of its units broke down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breakdowns: Option<u64>,
 }
 
 /// What came of a shared server.
@@ -199,6 +222,12 @@ pub struct ServerOutcome {
     pub waiting: f64,
     /// Changes from one stage or context to another.
     pub switches: u64,
+    /// Share of its cores' time that they were broken down; `None` if they do not break down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down: Option<f64>,
+    /// How often one of its cores broke down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breakdowns: Option<u64>,
 }
 
 /// Delays in seconds; quantiles to three digits.
@@ -219,34 +248,39 @@ pub struct Delay {
 }
 
 impl Counts {
-    /// The outcome at time `now`, `elapsed` after the figures began. `units` of each stage and `cores`
-    /// of each server are what their shares are of.
-    pub fn outcome(
-        mut self,
-        now: Time,
-        elapsed: Duration,
-        stages: &[(&str, u32)],
-        servers: &[(&str, u32)],
-    ) -> Outcome {
+    /// The outcome at time `now`, `elapsed` after the figures began. `units` of each stage are what its shares are of.
+    pub fn outcome(mut self, now: Time, elapsed: Duration, pipeline: &Pipeline, units: &[u32]) -> Outcome {
         let delay = self.delays();
         let share = |time: Duration, of: u32| time.0 as f64 / (elapsed.0.max(1) as f64 * f64::from(of));
         let lost: u64 = self.stages.iter().map(|stage| stage.lost).sum();
-        let stage = |(counts, &(name, units)): (&mut StageCounts, &(&str, u32))| StageOutcome {
-            name: name.into(),
-            utilisation: share(counts.busy, units),
-            max_queue: counts.waiting.most,
-            mean_queue: counts.waiting.mean(now, elapsed),
-            mean_occupancy: counts.packets.mean(now, elapsed),
-            blocked: counts.blocked.mean(now, elapsed),
-            processed: counts.processed,
-            lost: counts.lost,
+        let mut own = std::mem::take(&mut self.own).into_iter();
+        let mut broken = |stage: &Stage| {
+            let counts = if stage.server.is_none() { own.next() } else { None };
+            counts.filter(|_| stage.breakdowns.is_some())
         };
-        let server = |(counts, &(name, cores)): (&mut ServerCounts, &(&str, u32))| ServerOutcome {
-            name: name.into(),
-            utilisation: share(counts.busy, cores),
-            switching: share(counts.switching, cores),
-            waiting: counts.kept.mean(now, elapsed) / f64::from(cores),
+        let stage = |((counts, stage), &units): ((&mut StageCounts, &Stage), &u32)| {
+            let broken = broken(stage);
+            StageOutcome {
+                name: stage.name.clone(),
+                utilisation: share(counts.busy, units),
+                max_queue: counts.waiting.most,
+                mean_queue: counts.waiting.mean(now, elapsed),
+                mean_occupancy: counts.packets.mean(now, elapsed),
+                blocked: counts.blocked.mean(now, elapsed),
+                processed: counts.processed,
+                lost: counts.lost,
+                down: broken.map(|one| share(one.down, units)),
+                breakdowns: broken.map(|one| one.breakdowns),
+            }
+        };
+        let server = |(counts, server): (&mut ServerCounts, &Server)| ServerOutcome {
+            name: server.name.clone(),
+            utilisation: share(counts.busy, server.cores),
+            switching: share(counts.switching, server.cores),
+            waiting: counts.kept.mean(now, elapsed) / f64::from(server.cores),
             switches: counts.switches,
+            down: server.breakdowns.as_ref().map(|_| share(counts.down, server.cores)),
+            breakdowns: server.breakdowns.as_ref().map(|_| counts.breakdowns),
         };
         Outcome {
             elapsed_s: elapsed.as_secs(),
@@ -257,8 +291,8 @@ impl Counts {
             in_flight: self.in_flight,
             throughput_pps: self.processed as f64 / elapsed.as_secs(),
             loss_probability: if self.generated == 0 { 0.0 } else { lost as f64 / self.generated as f64 },
-            stages: self.stages.iter_mut().zip(stages).map(stage).collect(),
-            servers: self.servers.iter_mut().zip(servers).map(server).collect(),
+            stages: self.stages.iter_mut().zip(&pipeline.stages).zip(units).map(stage).collect(),
+            servers: self.servers.iter_mut().zip(&pipeline.servers).map(server).collect(),
             delay,
             fingerprint: format!("{:016x}", self.fingerprint),
         }

@@ -35,7 +35,8 @@ pub mod scenario;
 pub mod size;
 
 pub use description::{
-    Arrival, Arrivals, Branch, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server, Stage,
+    Arrival, Arrivals, Branch, Breakdowns, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server,
+    Stage,
 };
 pub use document::{
     Buffer, Carried, ClosedForm, Replications, ServerMeans, Simulated, Sizes, SmallestBuffers, Solved,

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use forebay_time::{Duration, Time};
 
-use crate::description::{Discipline, Grant, Overflow, Pipeline, RunEnds};
+use crate::description::{Breakdowns, Discipline, Grant, Overflow, Pipeline, RunEnds};
 use crate::law::Law;
 use crate::random::{self, Random};
 use crate::ways::{To, Ways};
@@ -82,6 +82,9 @@ pub(crate) struct Host {
     pub random: Random,
     /// Slots of a busy-waiting server that have a packet.
     pub held: u32,
+    /// How its cores break down, and the stream that is drawn from for it.
+    pub breakdowns: Option<Breakdowns>,
+    pub failing: Random,
 }
 
 /// What a core does.
@@ -90,6 +93,8 @@ pub(crate) enum Doing {
     Idle,
     Switching(usize),
     Working(usize),
+    /// Broken down.
+    Down,
 }
 
 /// One core of a host.
@@ -131,6 +136,8 @@ impl Parts {
         for server in &pipeline.servers {
             let random = random::stream(pipeline.seed, &format!("server {}", server.name));
             let host = parts.host(server.cores, random);
+            host.breakdowns = server.breakdowns.clone();
+            host.failing = random::stream(pipeline.seed, &format!("breakdowns of server {}", server.name));
             match &server.discipline {
                 Discipline::BusyWaiting { switch_delay, .. } => {
                     host.switch_delay = Some(switch_delay.clone())
@@ -145,7 +152,9 @@ impl Parts {
         for stage in &pipeline.stages {
             parts.random.push(random::stream(pipeline.seed, &format!("stage {}", stage.name)));
             let host = stage.server.unwrap_or_else(|| {
-                parts.host(stage.units, random::stream(pipeline.seed, "unused"));
+                let host = parts.host(stage.units, random::stream(pipeline.seed, "unused"));
+                host.breakdowns = stage.breakdowns.clone();
+                host.failing = random::stream(pipeline.seed, &format!("breakdowns of stage {}", stage.name));
                 parts.hosts.len() - 1
             });
             parts.host_of.push(host);
@@ -178,8 +187,10 @@ impl Parts {
             grant: Grant::FirstAsked,
             last: 0,
             stirred: false,
+            failing: random.clone(),
             random,
             held: 0,
+            breakdowns: None,
         });
         &mut self.hosts[host]
     }

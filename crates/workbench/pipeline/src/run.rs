@@ -52,7 +52,7 @@ pub type Watch<'a> = &'a (dyn Fn(Duration) -> ControlFlow<()> + Sync);
 /// Events between two reports of progress.
 const REPORT_EVERY: u32 = 1 << 16;
 
-/// Sources of events: the next arrival, and two for each core.
+/// Sources of events: the next arrival, two for each core, and behind these another for each core if anything breaks down.
 const ARRIVAL: usize = 0;
 
 fn done(core: usize) -> usize {
@@ -86,19 +86,20 @@ impl<'a> Run<'a> {
         let mut run = Run {
             pipeline,
             now: Time::ZERO,
-            table: Timetable::new(1 + 2 * cores.len()),
+            table: Timetable::new(1 + if pipeline.has_breakdowns() { 3 } else { 2 } * cores.len()),
             groups,
             slots,
             hosts,
             cores,
             host_of,
             random,
-            counts: Counts::new(pipeline.stages.len(), pipeline.servers.len()),
+            counts: Counts::new(pipeline),
             arrivals: random::stream(pipeline.seed, "arrivals"),
             arrived: 0,
             stirred: Vec::new(),
         };
         run.schedule_arrival();
+        (0..run.cores.len()).for_each(|core| run.schedule_failure(core));
         run
     }
 
@@ -107,6 +108,8 @@ impl<'a> Run<'a> {
         let warm = Time::ZERO + self.pipeline.warm_up;
         let mut cold = warm > Time::ZERO;
         let (mut events, mut told) = (0u32, Time::ZERO);
+        // Breakdowns go on when the last packet has left.
+        let ends_empty = end == Time::MAX && self.pipeline.has_breakdowns();
         loop {
             let (at, source) = self.table.first();
             if cold && at >= warm {
@@ -128,6 +131,7 @@ impl<'a> Run<'a> {
             self.table.take(source);
             match source {
                 ARRIVAL => self.arrival(),
+                _ if source > 2 * self.cores.len() => self.breakdown(source - 1 - 2 * self.cores.len()),
                 _ if source % 2 == 1 => self.core_done(source / 2),
                 _ => self.cut(source / 2 - 1, true),
             }
@@ -136,6 +140,9 @@ impl<'a> Run<'a> {
                 self.dispatch(host);
             }
             self.table.leave(source);
+            if ends_empty && self.counts.in_flight == 0 && self.table.at(ARRIVAL) == Time::MAX {
+                break;
+            }
         }
         if end < Time::MAX {
             self.now = end;
@@ -145,13 +152,9 @@ impl<'a> Run<'a> {
     }
 
     fn outcome(self) -> Outcome {
-        let units: Vec<(&str, u32)> = (self.pipeline.stages.iter().zip(&self.host_of))
-            .map(|(stage, &host)| (stage.name.as_str(), self.hosts[host].cores.len() as u32))
-            .collect();
-        let cores: Vec<(&str, u32)> =
-            self.pipeline.servers.iter().map(|s| (s.name.as_str(), s.cores)).collect();
+        let units: Vec<u32> = self.host_of.iter().map(|&host| self.hosts[host].cores.len() as u32).collect();
         let elapsed = self.now.since(Time::ZERO + self.pipeline.warm_up);
-        self.counts.outcome(self.now, elapsed, &units, &cores)
+        self.counts.outcome(self.now, elapsed, self.pipeline, &units)
     }
 
     // Packets
@@ -356,7 +359,7 @@ impl<'a> Run<'a> {
                 self.stir(self.cores[core].host);
                 return;
             }
-            Doing::Idle => unreachable!("an idle core has no event"),
+            Doing::Idle | Doing::Down => unreachable!("such a core has no event"),
         };
         self.cores[core].doing = Doing::Idle;
         let host = self.cores[core].host;
@@ -390,6 +393,52 @@ impl<'a> Run<'a> {
         self.cores[core].doing = Doing::Idle;
         self.cores[core].expired = expired;
         self.ask(slot);
+    }
+
+    // Breakdowns
+
+    fn schedule_failure(&mut self, core: usize) {
+        let host = &mut self.hosts[self.cores[core].host];
+        if let Some(breakdowns) = &host.breakdowns {
+            let up = breakdowns.up.draw(&mut host.failing, 0);
+            self.table.set(1 + 2 * self.cores.len() + core, self.now + up);
+        }
+    }
+
+    /// A core breaks down, or is repaired.
+    fn breakdown(&mut self, core: usize) {
+        self.account(core, self.now);
+        let host = self.cores[core].host;
+        self.stir(host);
+        let doing = std::mem::replace(&mut self.cores[core].doing, Doing::Down);
+        match doing {
+            Doing::Down => {
+                self.cores[core].doing = Doing::Idle;
+                self.schedule_failure(core);
+                return;
+            }
+            Doing::Working(slot) => {
+                self.slots[slot].remaining = self.table.at(done(core)).since(self.now);
+                self.hosts[host].asks.push_front(slot);
+            }
+            // The change has been for nothing.
+            Doing::Switching(slot) => self.hosts[host].asks.push_front(slot),
+            Doing::Idle => {}
+        }
+        self.table.cancel(done(core));
+        self.table.cancel(run_ends(core));
+        // What it changes from when it works again: nothing.
+        (self.cores[core].key, self.cores[core].expired) = (None, false);
+        let server = self.counts.servers.get_mut(host);
+        match server {
+            Some(server) => server.breakdowns += 1,
+            None => self.counts.own[host - self.counts.servers.len()].breakdowns += 1,
+        }
+        let host = &mut self.hosts[host];
+        if let Some(breakdowns) = &host.breakdowns {
+            let repair = breakdowns.repair.draw(&mut host.failing, 0);
+            self.table.set(1 + 2 * self.cores.len() + core, self.now + repair);
+        }
     }
 
     /// Grants free cores, cuts off what has to give way, and sets the ends of runs.
@@ -475,6 +524,10 @@ impl<'a> Run<'a> {
         let mut server = self.counts.servers.get_mut(at.host);
         match at.doing {
             Doing::Idle => {}
+            Doing::Down => match server {
+                Some(server) => server.down += spent,
+                None => self.counts.own[at.host - self.counts.servers.len()].down += spent,
+            },
             Doing::Working(slot) => {
                 self.counts.stages[self.slots[slot].stage].busy += spent;
                 server.iter_mut().for_each(|server| server.busy += spent);

@@ -4,6 +4,7 @@
 
 mod arrivals;
 mod branches;
+mod breakdowns;
 mod card;
 mod laws;
 mod objection;
@@ -206,8 +207,10 @@ fn read(
     }
     let memoryless = matches!(pipeline.arrivals, Arrivals::Exponential(_))
         && pipeline.stages.iter().all(|stage| stage.time.is_memoryless());
-    let chain =
-        overflow == Overflow::Block && service == "exponential" && memoryless && !pipeline.has_branches();
+    let chain = overflow == Overflow::Block
+        && service == "exponential"
+        && memoryless
+        && !(pipeline.has_branches() || pipeline.has_breakdowns());
     let rules = if chain { Rules::Markov } else { Rules::Described };
     notes.extend(rule_notes(&pipeline, rules));
     Some(Scenario { pipeline, rules, runs, notes, resolved: resolved.into(), source })

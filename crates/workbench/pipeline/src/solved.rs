@@ -4,7 +4,9 @@ use forebay_models as models;
 use forebay_models::card::Card;
 use forebay_time::{Duration, PS_PER_S};
 
-use crate::description::{Arrivals, Branch, Discipline, Grant, Overflow, Pipeline, Server, Stage};
+use crate::description::{
+    Arrivals, Branch, Breakdowns, Discipline, Grant, Overflow, Pipeline, Server, Stage,
+};
 use crate::law::Law;
 
 /// Solves the Markov chain of [`Pipeline::markov`].
@@ -70,6 +72,7 @@ fn described(pipeline: &Pipeline) -> models::Network {
         server: stage.server,
         run_length_s: None,
         next: stage.next.as_ref().map(|ways| ways.iter().map(branch).collect()),
+        breakdowns: stage.breakdowns.as_ref().map(breakdowns),
     };
     let server = |(index, server): (usize, &Server)| {
         let discipline = discipline(pipeline, index)?;
@@ -79,6 +82,24 @@ fn described(pipeline: &Pipeline) -> models::Network {
         arrival_rate: 1.0 / mean,
         stages: pipeline.stages.iter().map(stage).collect(),
         servers: pipeline.servers.iter().enumerate().filter_map(server).collect(),
+    }
+}
+
+fn breakdowns(one: &Breakdowns) -> models::closed::Breakdowns {
+    let [mtbf_s, mttr_s] = [&one.up, &one.repair].map(|law| law.mean(0).as_secs());
+    models::closed::Breakdowns { mtbf_s, mttr_s, constant: !one.repair.is_memoryless() }
+}
+
+/// A queue of one unit by the mean and variance of its times, which breaks down if the stage does.
+pub(crate) fn queue_by_law(
+    stage: &Stage,
+    arrivals: f64,
+    mean_s: f64,
+    variance: f64,
+) -> Result<models::closed::Queue, models::Error> {
+    match &stage.breakdowns {
+        Some(one) => models::closed::mg1_with_breakdowns(arrivals, mean_s, variance, breakdowns(one)),
+        None => models::closed::mg1(arrivals, mean_s, variance),
     }
 }
 
@@ -108,12 +129,20 @@ pub(crate) fn obstacle(pipeline: &Pipeline, by: Solves) -> Option<(Part, String,
         if stage.batch > 1 || stage.setup > Duration::ZERO {
             return is("works in batches or with a setup", SIMULATE);
         }
+        if stage.breakdowns.is_some() && (by == Solves::Chain || stage.units > 1) {
+            let help = "`--unlimited` solves a single unit that breaks down; `forebay simulate` takes all";
+            return is("has units that break down", help);
+        }
         if by == Solves::Chain && stage.next.is_some() {
             let help = "`--unlimited` solves it in closed form, an open Jackson network; `forebay simulate` takes it";
             return is("is part of a network with branches", help);
         }
     }
     for (at, server) in pipeline.servers.iter().enumerate() {
+        if server.breakdowns.is_some() {
+            let what = format!("server {}, whose cores break down", server.name);
+            return Some((Part::Server(at), what, SIMULATE));
+        }
         if server.cores > 1 || discipline(pipeline, at).is_none() {
             let what = format!("server {} with its cores, contexts or priorities", server.name);
             return Some((Part::Server(at), what, SIMULATE));

@@ -77,7 +77,7 @@ pub(crate) fn preempted(
     let priority = |slot: usize| stages[slots[slot].stage].priority;
     let at_work = host.cores.clone().filter_map(|core| match cores[core].doing {
         Doing::Working(other) => Some((priority(other), core)),
-        Doing::Idle | Doing::Switching(_) => None,
+        Doing::Idle | Doing::Down | Doing::Switching(_) => None,
     });
     at_work.min().filter(|&(least, _)| least < priority(slot)).map(|(_, core)| core)
 }

@@ -68,6 +68,27 @@ fn bases(file: &str) -> Vec<String> {
                 [[stage]]\nname = \"c\"\ntimes = [\"1 us\"]\nbuffer = 10\n\
                 [[stage]]\nname = \"d\"\ntime = \"1 us\"\nphases = 3\nbuffer = 10\n\
                 [[stage]]\nname = \"transmit\"\ntime = \"1 us\"\nbuffer = 10\n";
+            let law = |(at, (word, shape)): (usize, &(&str, &str))| {
+                let scale = "scale = \"1 us\"\nbuffer = 10\n";
+                format!("[[stage]]\nname = \"s{at}\"\ndistribution = \"{word}\"\n{shape}\n{scale}")
+            };
+            let shapes = [
+                ("uniform", ""),
+                ("gamma", "a = 2"),
+                ("lognorm", "s = 1"),
+                ("weibull_min", "c = 2"),
+                ("pareto", "b = 4"),
+                ("triang", "c = 0.5"),
+            ];
+            let laws = shapes.iter().enumerate().map(law).collect::<String>()
+                + "[[stage]]\nname = \"of two\"\ntimes = [\"1 us\", \"2 us\"]\nshares = [0.5, 0.5]\nbuffer = 10\n";
+            let down = "mtbf = \"1 s\"\nmttr = \"1 ms\"\n";
+            let network = format!(
+                "[[server]]\nname = \"core\"\ndiscipline = \"interrupt-driven\"\n{down}\
+                 [[stage]]\nname = \"a\"\ntime = \"1 us\"\nbuffer = 10\nserver = \"core\"\n\
+                 next = [{{ stage = \"crypto\", share = 0.3 }}]\n\
+                 [[stage]]\nname = \"crypto\"\ntime = \"1 us\"\nbuffer = 10\n{down}"
+            );
             let model = "model = \"pipeline\"\npacket_bytes = 1000\n";
             vec![
                 format!("{model}[arrivals]\nmean = \"70 us\"\n{stages}"),
@@ -75,6 +96,8 @@ fn bases(file: &str) -> Vec<String> {
                 format!("model = \"pipeline\"\n[arrivals]\npath = \"trace.csv\"\n{stages}"),
                 "model = \"pipeline\"\n[arrivals]\nmean = \"70 us\"\n[[stage]]\nname = \"a\"\ntime = \"1 us\"\nbuffer = 10\n"
                     .to_owned(),
+                format!("{model}[arrivals]\nmean = \"70 us\"\n{laws}"),
+                format!("{model}[arrivals]\nmean = \"70 us\"\n{network}"),
             ]
         }
         "inline-card" => vec![
@@ -96,8 +119,15 @@ fn bases(file: &str) -> Vec<String> {
 /// A scenario with a key set, wherever it can stand: the problems at each place, none where it is accepted.
 fn tried(base: &str, part: &Part, key: &str, value: &str, folder: &Path) -> Vec<Vec<Problem>> {
     let table: toml::Table = toml::from_str(base).unwrap();
-    let paths: Vec<String> = match (part.section, table.get(part.section)) {
+    // The first of the tables inside of others.
+    let (section, inside) = part.section.split_once('.').unwrap_or((part.section, ""));
+    let holds = |entry: &&toml::Value| matches!(entry.get(inside), Some(toml::Value::Array(_)));
+    let paths: Vec<String> = match (section, table.get(section)) {
         ("", _) => vec![key.to_owned()],
+        (section, Some(toml::Value::Array(entries))) if !inside.is_empty() => {
+            let names = entries.iter().filter(holds).filter_map(|entry| entry.get("name")?.as_str());
+            names.map(|name| format!("{section}.{name}.{inside}.0.{key}")).collect()
+        }
         (section, Some(toml::Value::Array(entries))) => {
             let names = entries.iter().filter_map(|entry| entry.get("name")?.as_str());
             names.map(|name| format!("{section}.{name}.{key}")).collect()

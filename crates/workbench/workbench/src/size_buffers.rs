@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use forebay_models as models;
 use forebay_pipeline::scenario::{CardScenario, Rules, Scenario};
 use forebay_pipeline::size::{By, highest_load_with, smallest_buffers_with};
-use forebay_pipeline::{Arrivals, Buffer, Pipeline, Sizes, SmallestBuffers, Stage};
+use forebay_pipeline::{Arrivals, Breakdowns, Buffer, Pipeline, Sizes, SmallestBuffers, Stage};
 use forebay_time::PS_PER_S;
 use serde_json::Value;
 
@@ -204,14 +204,16 @@ fn offered(pipeline: &Pipeline) -> f64 {
 fn ceiling(pipeline: &Pipeline, bound: f64) -> f64 {
     let time = |(stage, visits): (&Stage, f64)| {
         let setup = stage.setup.as_secs() / f64::from(stage.batch);
-        visits * (stage.time.mean(pipeline.packet_bytes).as_secs() + setup)
+        let stretch = stage.breakdowns.as_ref().map_or(1.0, Breakdowns::stretch);
+        visits * stretch * (stage.time.mean(pipeline.packet_bytes).as_secs() + setup)
     };
     let stages: Vec<(&Stage, f64)> = pipeline.stages.iter().zip(pipeline.visits()).collect();
     let own = (stages.iter().filter(|(stage, _)| stage.server.is_none()))
         .map(|&one| time(one) / f64::from(one.0.units));
     let shared = pipeline.servers.iter().enumerate().map(|(index, server)| {
         let on = stages.iter().filter(|(stage, _)| stage.server == Some(index));
-        on.map(|&one| time(one)).sum::<f64>() / f64::from(server.cores)
+        let stretch = server.breakdowns.as_ref().map_or(1.0, Breakdowns::stretch);
+        stretch * on.map(|&one| time(one)).sum::<f64>() / f64::from(server.cores)
     });
     let busiest = own.chain(shared).fold(0.0, f64::max).max(1e-12);
     // Short runs may serve a few more than their share.

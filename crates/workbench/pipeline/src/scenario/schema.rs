@@ -51,6 +51,29 @@ const RUNS: Key = key(
     "20",
 );
 
+const MTBF: Key = key(
+    "mtbf",
+    Positive(Unit::Time),
+    Means("none breaks down"),
+    "mean time between failures: from the beginning, or a repair, to the next breakdown of a unit or core, whether it works or \
+     not. What it worked on goes on where it stopped, with the first one that is free",
+    "\"10 s\"",
+);
+const MTTR: Key = key(
+    "mttr",
+    Positive(Unit::Time),
+    Means("required with `mtbf`"),
+    "mean time to repair: from a breakdown on",
+    "\"200 ms\"",
+);
+const BREAKDOWNS: Key = key(
+    "breakdowns",
+    Word(&["exponential", "constant"]),
+    Is("\"exponential\""),
+    "distribution of the times between breakdowns and of repairs; each unit or core breaks down by itself",
+    "\"constant\"",
+);
+
 const TOP: &[Key] = &[
     key("model", Word(&["pipeline"]), Required, "the model that the file is a scenario of", "\"pipeline\""),
     SEED,
@@ -197,6 +220,9 @@ const SERVER: &[Key] = &[
         "busy-waiting: packets that can hold the server at once (hardware threads)",
         "4",
     ),
+    MTBF,
+    MTTR,
+    BREAKDOWNS,
 ];
 
 const STAGE: &[Key] = &[
@@ -355,6 +381,9 @@ const STAGE: &[Key] = &[
         "priority on a server that grants by priority; larger is served first",
         "1",
     ),
+    MTBF,
+    MTTR,
+    BREAKDOWNS,
 ];
 
 const BRANCH: &[Key] = &[

@@ -5,7 +5,7 @@ use forebay_scenario::{Section, Unit, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{PARTS, known};
+use super::{PARTS, breakdowns, known};
 use crate::description::{Discipline, Grant, RunEnds, Server};
 use crate::law::Law;
 
@@ -34,8 +34,9 @@ pub(super) fn read(
         // A wrong discipline has left its finding; the stages still need their server.
         let discipline =
             discipline(&section, &name, notes, &mut map).unwrap_or_else(Discipline::busy_waiting);
+        let breakdowns = breakdowns::read(&section, &mut map);
         maps.push(map.into());
-        servers.push((Server { name, cores, discipline }, place));
+        servers.push((Server { name, cores, discipline, breakdowns }, place));
     }
     if !maps.is_empty() {
         resolved.insert("server".to_owned(), Json::Array(maps));

@@ -5,7 +5,7 @@ use forebay_scenario::{Section, Unit, Value, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{PARTS, branches, describe, known, laws, order};
+use super::{PARTS, branches, breakdowns, describe, known, laws, order};
 use crate::description::{Discipline, Overflow, Server, Stage};
 use crate::law::Law;
 use crate::ways::Flaw;
@@ -125,6 +125,10 @@ fn one(
             let help = format!("give `cores = {units}` to the server");
             section.conflict("units", "a stage on a shared server has no units of its own", help);
         }
+        for key in ["mtbf", "mttr", "breakdowns"].into_iter().filter(|key| section.has(key)) {
+            let message = "a stage on a shared server has no units of its own that break down";
+            section.conflict(key, message, format!("give `{key}` to the server"));
+        }
     }
     describe(&time, map);
     map.extend([
@@ -134,7 +138,8 @@ fn one(
         ("setup".to_owned(), setup.as_secs().into()),
         ("priority".to_owned(), priority.into()),
     ]);
-    Stage { name, time, buffer, server, units, batch, setup, priority, next: None }
+    let breakdowns = if server.is_none() { breakdowns::read(section, map) } else { None };
+    Stage { name, time, buffer, server, units, batch, setup, priority, next: None, breakdowns }
 }
 
 fn server(section: &Section<'_>, servers: &[(Server, Place)]) -> Option<usize> {

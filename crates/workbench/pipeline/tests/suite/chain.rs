@@ -46,8 +46,12 @@ fn grid() -> Vec<(String, Pipeline)> {
             format!("units, {gap} us"),
             Pipeline { arrivals: arrivals.clone(), stages, ..Pipeline::default() },
         ));
-        let servers =
-            vec![Server { name: "core".into(), cores: 1, discipline: turns(25, 2, Grant::FirstAsked) }];
+        let servers = vec![Server {
+            name: "core".into(),
+            cores: 1,
+            discipline: turns(25, 2, Grant::FirstAsked),
+            breakdowns: None,
+        }];
         let stages = vec![stage("a", 10).on(0), stage("b", 20).on(0), stage("x", 25), stage("c", 12).on(0)];
         grid.push((
             format!("three on one, {gap} us"),

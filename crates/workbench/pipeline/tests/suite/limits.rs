@@ -160,7 +160,12 @@ fn server() -> impl Strategy<Value = Server> {
             grant
         }),
     ];
-    (1..3u32, discipline).prop_map(|(cores, discipline)| Server { name: "core".into(), cores, discipline })
+    (1..3u32, discipline).prop_map(|(cores, discipline)| Server {
+        name: "core".into(),
+        cores,
+        discipline,
+        breakdowns: None,
+    })
 }
 
 fn pipeline() -> impl Strategy<Value = Pipeline> {

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod branches;
+mod breakdowns;
 mod by_hand;
 mod chain;
 mod claims;

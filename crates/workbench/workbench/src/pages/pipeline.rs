@@ -90,6 +90,18 @@ fn busy(first: &Outcome, all: Option<&Replications>) -> Plot {
     plot(&title, "per cent of the time", vec![series])
 }
 
+/// A table, with a column for the shares of what breaks down, where anything does.
+fn with_down(mut table: Table, down: impl Iterator<Item = Option<f64>>) -> Table {
+    let down: Vec<Option<f64>> = down.collect();
+    if down.iter().any(Option::is_some) {
+        table.head.push("down".to_owned());
+        for (row, share) in table.rows.iter_mut().zip(down) {
+            row.push(share.map_or_else(String::new, units::percent));
+        }
+    }
+    table
+}
+
 fn stage_table(outcome: &Outcome) -> Table {
     let row = |one: &forebay_pipeline::StageOutcome| {
         vec![
@@ -100,11 +112,12 @@ fn stage_table(outcome: &Outcome) -> Table {
             units::count(one.lost),
         ]
     };
-    Table {
+    let table = Table {
         title: "Stages".to_owned(),
         head: ["stage", "busy", "waiting, mean", "waiting, most", "lost"].map(str::to_owned).into(),
         rows: outcome.stages.iter().map(row).collect(),
-    }
+    };
+    with_down(table, outcome.stages.iter().map(|one| one.down))
 }
 
 fn server_table(outcome: &Outcome) -> Table {
@@ -117,11 +130,12 @@ fn server_table(outcome: &Outcome) -> Table {
             units::count(one.switches),
         ]
     };
-    Table {
+    let table = Table {
         title: "Servers".to_owned(),
         head: ["server", "busy", "switching", "kept waiting", "switches"].map(str::to_owned).into(),
         rows: outcome.servers.iter().map(row).collect(),
-    }
+    };
+    with_down(table, outcome.servers.iter().map(|one| one.down))
 }
 
 fn delays(outcome: &Outcome) -> Table {
