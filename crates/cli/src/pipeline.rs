@@ -83,6 +83,20 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
         0 => println!("no packet came in the time that counts: lower `warm_up`, or raise `duration`"),
         _ => println!("{throughput_pps:.1} packets/s, {loss:.4} % lost"),
     }
+    print_stages(&outcomes[0]);
+    let delay = outcomes[0].delay;
+    let names = ["mean", "50 %", "90 %", "99 %", "99.9 %"];
+    let values = [delay.mean_s, delay.p50_s, delay.p90_s, delay.p99_s, delay.p999_s];
+    let row = |cells: Vec<String>| cells.iter().map(|cell| format!(" {cell:>12}")).collect::<String>();
+    println!("{:16}{}", "delay (us)", row(names.map(str::to_owned).to_vec()));
+    println!("{:16}{}", "", row(values.map(|seconds| format!("{:.3}", 1e6 * seconds)).to_vec()));
+    print_intervals(outcomes);
+    for note in notes {
+        println!("note: {note}");
+    }
+}
+
+fn print_stages(outcome: &forebay_pipeline::Outcome) {
     // A column for what breaks down, where anything does.
     let shown = |any: bool, share: Option<f64>| match (any, share) {
         (false, _) => String::new(),
@@ -90,10 +104,10 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
         (true, None) => format!(" {:>8}", ""),
     };
     let head = |any: bool| if any { format!(" {:>8}", "down") } else { String::new() };
-    let any = outcomes[0].stages.iter().any(|one| one.down.is_some());
+    let any = outcome.stages.iter().any(|one| one.down.is_some());
     let down = head(any);
     println!("{:16} {:>8} {:>10} {:>10} {:>10}{down}", "stage", "busy", "max queue", "mean queue", "lost");
-    for one in &outcomes[0].stages {
+    for one in &outcome.stages {
         let down = shown(any, one.down);
         println!(
             "{:16} {:>6.1} % {:>10} {:>10.3} {:>10}{down}",
@@ -104,25 +118,34 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
             one.lost
         );
     }
-    let any = outcomes[0].servers.iter().any(|one| one.down.is_some());
-    if !outcomes[0].servers.is_empty() {
+    let any = outcome.servers.iter().any(|one| one.down.is_some());
+    if !outcome.servers.is_empty() {
         let down = head(any);
         println!(
             "{:16} {:>8} {:>10} {:>10} {:>10}{down}",
             "server", "busy", "switching", "waiting", "switches"
         );
     }
-    for one in &outcomes[0].servers {
+    for one in &outcome.servers {
         let [busy, switching, waiting] = [one.utilisation, one.switching, one.waiting].map(|x| 100.0 * x);
         let (switches, down) = (one.switches, shown(any, one.down));
         println!("{:16} {busy:>6.1} % {switching:>8.1} % {waiting:>8.1} % {switches:>10}{down}", one.name);
     }
-    let delay = outcomes[0].delay;
-    let names = ["mean", "50 %", "90 %", "99 %", "99.9 %"];
-    let values = [delay.mean_s, delay.p50_s, delay.p90_s, delay.p99_s, delay.p999_s];
-    let row = |cells: Vec<String>| cells.iter().map(|cell| format!(" {cell:>12}")).collect::<String>();
-    println!("{:16}{}", "delay (us)", row(names.map(str::to_owned).to_vec()));
-    println!("{:16}{}", "", row(values.map(|seconds| format!("{:.3}", 1e6 * seconds)).to_vec()));
+}
+
+/// Headline figures with their intervals: from batches of one run, and over several.
+fn print_intervals(outcomes: &[forebay_pipeline::Outcome]) {
+    if let Some(all) = &outcomes[0].batch_means {
+        println!("from {} batches of this run, with 95 % confidence:", all.batches);
+        for (name, one, scale, unit) in [
+            ("throughput", all.throughput_pps, 1.0, "packets/s"),
+            ("loss", all.loss_probability, 100.0, "%"),
+            ("delay", all.delay_mean_s, 1e6, "us"),
+        ] {
+            let [mean, half] = [one.mean, one.half_width].map(|value| scale * value);
+            println!("{name:16} {mean:.4} +- {half:.4} {unit}, neighbours correlated by {:.2}", one.lag_1);
+        }
+    }
     if let Some(all) = Replications::new(outcomes) {
         println!("over {} runs, with 95 % confidence:", all.runs);
         for (name, one, scale, unit) in [
@@ -132,9 +155,6 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
         ] {
             println!("{name:16} {:.4} +- {:.4} {unit}", scale * one.mean, scale * one.half_width);
         }
-    }
-    for note in notes {
-        println!("note: {note}");
     }
 }
 

@@ -19,6 +19,12 @@ pub struct Pipeline {
     /// What happens before this is not in the figures.
     #[serde(with = "seconds")]
     pub warm_up: Duration,
+    /// Equal parts into which the time that counts is divided for intervals from one run; 0: none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub batches: u32,
+    /// The length of the intervals of a time series.
+    #[serde(with = "seconds::option", skip_serializing_if = "Option::is_none")]
+    pub series: Option<Duration>,
     /// When packets come.
     pub arrivals: Arrivals,
     /// Size of the packets that are not from a trace.
@@ -215,12 +221,18 @@ fn one() -> u32 {
     1
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 impl Default for Pipeline {
     fn default() -> Pipeline {
         Pipeline {
             seed: 1,
             duration: Some(Duration::from_millis(500)),
             warm_up: Duration::ZERO,
+            batches: 0,
+            series: None,
             arrivals: Arrivals::Exponential(Duration::from_micros(70)),
             packet_bytes: 0,
             overflow: Overflow::Drop,
@@ -347,6 +359,12 @@ impl Pipeline {
         }
         if self.duration.is_some_and(|duration| duration <= self.warm_up) {
             return invalid("the run ends before it is warm".into());
+        }
+        if self.batches == 1 || (self.batches > 0 && self.duration.is_none()) {
+            return invalid("batches are two at least, of a run that has a duration".into());
+        }
+        if self.series.is_some_and(|step| step == Duration::ZERO) {
+            return invalid("the intervals of a time series must be above zero".into());
         }
         if self.stages.is_empty() {
             return invalid("there are no stages".into());

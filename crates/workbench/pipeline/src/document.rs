@@ -25,7 +25,7 @@ pub struct Simulated<'a> {
     outcome: &'a Outcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     replications: Option<Replications>,
-    notes: &'a [String],
+    notes: Vec<String>,
     resolved: &'a Value,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Simulated<'a> {
             payload_bps: None,
             outcome: &outcomes[0],
             replications: Replications::new(outcomes),
-            notes: &scenario.notes,
+            notes: scenario.notes.iter().cloned().chain(outcomes[0].warning()).collect(),
             resolved: &scenario.resolved,
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Simulated<'a> {
             payload_bps: Some(scenario.payload_bps(&outcomes[0])),
             outcome: &outcomes[0],
             replications: Replications::new(outcomes),
-            notes: &scenario.notes,
+            notes: scenario.notes.iter().cloned().chain(outcomes[0].warning()).collect(),
             resolved: &scenario.resolved,
         }
     }

@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::description::{Pipeline, Server, Stage};
+use crate::marks::{BatchMeans, Marks, TimeSeries};
 
 /// A number over time: its mean and its largest value.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,15 @@ impl Level {
     #[inline]
     pub fn take(&mut self, now: Time, less: u32) {
         self.set(now, self.value - less);
+    }
+
+    pub fn value(&self) -> u32 {
+        self.value
+    }
+
+    /// Its value times time until now.
+    pub fn area(&self, now: Time) -> u128 {
+        self.area + u128::from(now.since(self.since).0) * u128::from(self.value)
     }
 
     /// Forgets what was before now.
@@ -87,7 +97,7 @@ pub(crate) struct Counts {
     /// Of the stages that have units of their own, in order.
     pub own: Vec<OwnCounts>,
     delays: Histogram<u64>,
-    delay_sum: u128,
+    pub delay_sum: u128,
     pub fingerprint: u64,
 }
 
@@ -177,8 +187,21 @@ pub struct Outcome {
     pub servers: Vec<ServerOutcome>,
     /// From a packet's arrival to its leaving the last stage.
     pub delay: Delay,
+    /// Intervals from this run alone, if it was divided into batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_means: Option<BatchMeans>,
+    /// What happened in each interval, if these were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<TimeSeries>,
     /// A hash of all events: two runs that have the same did the same.
     pub fingerprint: String,
+}
+
+impl Outcome {
+    /// What the reader of the figures should know of this run.
+    pub fn warning(&self) -> Option<String> {
+        self.batch_means.as_ref().and_then(BatchMeans::warning)
+    }
 }
 
 /// What came of a stage.
@@ -249,7 +272,15 @@ pub struct Delay {
 
 impl Counts {
     /// The outcome at time `now`, `elapsed` after the figures began. `units` of each stage are what its shares are of.
-    pub fn outcome(mut self, now: Time, elapsed: Duration, pipeline: &Pipeline, units: &[u32]) -> Outcome {
+    pub fn outcome(
+        mut self,
+        now: Time,
+        elapsed: Duration,
+        pipeline: &Pipeline,
+        units: &[u32],
+        marks: Marks,
+    ) -> Outcome {
+        let (batch_means, series) = marks.end(pipeline, &self, now);
         let delay = self.delays();
         let share = |time: Duration, of: u32| time.0 as f64 / (elapsed.0.max(1) as f64 * f64::from(of));
         let lost: u64 = self.stages.iter().map(|stage| stage.lost).sum();
@@ -294,6 +325,8 @@ impl Counts {
             stages: self.stages.iter_mut().zip(&pipeline.stages).zip(units).map(stage).collect(),
             servers: self.servers.iter_mut().zip(&pipeline.servers).map(server).collect(),
             delay,
+            batch_means,
+            series,
             fingerprint: format!("{:016x}", self.fingerprint),
         }
     }

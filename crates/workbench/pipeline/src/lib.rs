@@ -21,6 +21,7 @@ mod description;
 mod document;
 mod figures;
 mod law;
+mod marks;
 mod parts;
 mod random;
 mod replicate;
@@ -45,6 +46,7 @@ pub use document::{
 pub use figures::{Delay, Outcome, ServerOutcome, StageOutcome};
 pub use forebay_random::Estimate;
 pub use law::Law;
+pub use marks::{BatchMean, BatchMeans, StageSeries, TimeSeries};
 pub use replicate::{interval, replicate, replicate_with};
 pub use run::{Watch, simulate, simulate_with};
 pub use shape::Shape;

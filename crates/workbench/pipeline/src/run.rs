@@ -6,6 +6,7 @@ use forebay_time::{Duration, Time};
 
 use crate::description::{Arrivals, Invalid, Overflow, Pipeline, RunEnds};
 use crate::figures::{Counts, Outcome};
+use crate::marks::Marks;
 use crate::parts::{Core, Doing, Group, Host, Packet, Parts, Slot};
 use crate::random::{self, Random};
 use crate::timetable::Timetable;
@@ -76,6 +77,7 @@ struct Run<'a> {
     counts: Counts,
     arrivals: Random,
     arrived: usize,
+    marks: Marks,
     /// Hosts to look at before the next event.
     stirred: Vec<usize>,
 }
@@ -96,6 +98,7 @@ impl<'a> Run<'a> {
             counts: Counts::new(pipeline),
             arrivals: random::stream(pipeline.seed, "arrivals"),
             arrived: 0,
+            marks: Marks::default(),
             stirred: Vec::new(),
         };
         run.schedule_arrival();
@@ -107,6 +110,9 @@ impl<'a> Run<'a> {
         let end = self.pipeline.duration.map_or(Time::MAX, |duration| Time::ZERO + duration);
         let warm = Time::ZERO + self.pipeline.warm_up;
         let mut cold = warm > Time::ZERO;
+        if !cold {
+            self.marks = Marks::begin(self.pipeline, warm);
+        }
         let (mut events, mut told) = (0u32, Time::ZERO);
         // Breakdowns go on when the last packet has left.
         let ends_empty = end == Time::MAX && self.pipeline.has_breakdowns();
@@ -116,6 +122,13 @@ impl<'a> Run<'a> {
                 cold = false;
                 self.account_all(warm);
                 self.counts.restart(warm);
+                self.marks = Marks::begin(self.pipeline, warm);
+            }
+            while let Some(mark) = self.marks.next
+                && mark <= at.min(end)
+                && at.min(end) < Time::MAX
+            {
+                self.marks.pass(&self.counts);
             }
             if at >= end {
                 break;
@@ -154,7 +167,7 @@ impl<'a> Run<'a> {
     fn outcome(self) -> Outcome {
         let units: Vec<u32> = self.host_of.iter().map(|&host| self.hosts[host].cores.len() as u32).collect();
         let elapsed = self.now.since(Time::ZERO + self.pipeline.warm_up);
-        self.counts.outcome(self.now, elapsed, self.pipeline, &units)
+        self.counts.outcome(self.now, elapsed, self.pipeline, &units, self.marks)
     }
 
     // Packets

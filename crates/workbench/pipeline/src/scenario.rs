@@ -28,10 +28,13 @@ pub use schema::{CARD_PARTS, PARTS};
 
 use crate::description::{Arrivals, Discipline, Overflow, Pipeline, RunEnds};
 use crate::law::Law;
+use crate::marks::INTERVALS_MAX;
 use crate::shape::Shape;
 
 /// The most runs of a scenario.
 const RUNS_MAX: u64 = 100_000;
+/// Batches of a run: of fewer nothing can be said, more are too short.
+const BATCHES: (u64, u64) = (10, 1_000);
 /// The largest packet of a stage with a rate.
 const PACKET_MAX: u64 = 1 << 30;
 
@@ -159,6 +162,8 @@ fn read(
     // A trace has an end of its own.
     let whole = matches!(arrivals, Some(Arrivals::Trace(_))).then_some(None);
     let Timing { seed, duration, warm_up, runs } = timing(&top, whole, &mut resolved);
+    let batches = batches(&top, duration, &mut resolved);
+    let series = series(&top, duration.map(|duration| duration - warm_up), &mut resolved);
     let word = top.word("overflow", &["drop", "block", "block-after-service"]).unwrap_or("drop");
     let overflow = match word {
         "block" => Overflow::Block,
@@ -190,6 +195,8 @@ fn read(
         seed,
         duration,
         warm_up,
+        batches,
+        series,
         arrivals: arrivals?,
         packet_bytes: packet_bytes as u32,
         overflow,
@@ -276,6 +283,29 @@ fn timing(top: &Section<'_>, default: Option<Option<Duration>>, resolved: &mut M
     resolved.insert("warm_up".to_owned(), warm_up.as_secs().into());
     resolved.insert("runs".to_owned(), runs.into());
     Timing { seed, duration, warm_up, runs: runs as usize }
+}
+
+/// Into how many batches a run is divided; 0: none.
+fn batches(top: &Section<'_>, duration: Option<Duration>, resolved: &mut Map<String, Json>) -> u32 {
+    let Some(batches) = top.whole("batches", Unit::None, BATCHES.0, BATCHES.1) else { return 0 };
+    if duration.is_none() {
+        let help = "give `duration`";
+        top.conflict("batches", "how long a run is that ends with its trace is not known before", help);
+    }
+    resolved.insert("batches".to_owned(), batches.into());
+    batches as u32
+}
+
+/// The intervals of a time series.
+fn series(top: &Section<'_>, length: Option<Duration>, resolved: &mut Map<String, Json>) -> Option<Duration> {
+    let step = top.positive("series", Unit::Time).and(top.time("series"))?.max(Duration(1));
+    let intervals = length.map_or(1, |length| length.0.div_ceil(step.0));
+    if intervals > INTERVALS_MAX {
+        let message = format!("{intervals} intervals of {step} are too many");
+        top.conflict("series", message, format!("at most {INTERVALS_MAX}: take longer ones"));
+    }
+    resolved.insert("series".to_owned(), step.as_secs().into());
+    Some(step)
 }
 
 /// The family of a law, and how it is written.

@@ -299,6 +299,8 @@ impl Model {
         }
         // Only keys that are no text could fail, and every key is a field's name.
         .unwrap_or_default();
+        // A time series is no figure of a table.
+        figures.as_object_mut().map(|figures| figures.remove("series"));
         if let (Model::Card(scenario), Outcome::Runs(runs)) = (self, &ran.outcome) {
             figures["payload_bps"] = scenario.payload_bps(&runs[0]).into();
         }
@@ -460,7 +462,7 @@ fn pipeline<'a>(
 fn simulated(
     mut pipeline: Pipeline,
     runs: usize,
-    notes: Vec<String>,
+    mut notes: Vec<String>,
     options: &Options,
     watch: Watch<'_>,
 ) -> Result<Ran<'static>, NoFigures> {
@@ -474,6 +476,7 @@ fn simulated(
     let passed = |passed: Duration| watch(Step::Share(passed.0 as f64 / all));
     let outcomes = pipeline::replicate_with(&pipeline, runs, options.threads, &passed);
     let outcomes = outcomes.map_err(|what| NoFigures::Pipeline(what.0))?.ok_or(NoFigures::Cancelled)?;
+    notes.extend(outcomes.first().and_then(pipeline::Outcome::warning));
     Ok(Ran { seed, outcome: Outcome::Runs(outcomes), notes })
 }
 

@@ -19,7 +19,7 @@ pub use search::keep as keep_search;
 pub use sweep::SweepFolder;
 
 /// The names of all files that a folder may be given. A folder is no place for a file of such a name that a run reads.
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "config.toml",
     "figures.csv",
     "figures.json",
@@ -32,6 +32,7 @@ const FILES: [&str; 14] = [
     "report.html",
     "scenario.toml",
     "search.json",
+    "series.csv",
     "stacks.txt",
     "timeline.json",
 ];

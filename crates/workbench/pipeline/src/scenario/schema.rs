@@ -81,6 +81,21 @@ const TOP: &[Key] = &[
     WARM_UP,
     RUNS,
     key(
+        "batches",
+        Whole(Unit::None, 10, 1_000),
+        Means("no intervals from one run"),
+        "number of equal parts into which the time that counts is divided for confidence intervals from one run (batch means); \
+         20 to 40 are usual, and a warning says that they are too short",
+        "20",
+    ),
+    key(
+        "series",
+        Positive(Unit::Time),
+        Means("no time series"),
+        "length of the intervals of a time series: packets in each stage, losses and delay in each; at most 100000",
+        "\"10 ms\"",
+    ),
+    key(
         "overflow",
         Word(&["drop", "block", "block-after-service"]),
         Is("\"drop\""),

@@ -1,5 +1,6 @@
 //! One program for all of these tests: each program of its own would be linked by itself.
 
+mod batches;
 mod blocking;
 mod branches;
 mod breakdowns;

@@ -4,9 +4,12 @@ use forebay_page::Made;
 use forebay_page::document::{Block, Frame, Table, page};
 use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
-use forebay_pipeline::{Outcome, Replications};
+use forebay_pipeline::{BatchMean, BatchMeans, Outcome, Replications, TimeSeries};
 
 use super::Parts;
+
+/// The most points of a line over time.
+const POINTS: usize = 1_000;
 
 /// Writes the page of the runs of a scenario.
 pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str, made: &Made) -> String {
@@ -62,6 +65,13 @@ pub fn parts(name: &str, outcomes: &[Outcome], notes: &[String]) -> Option<Parts
     }
     blocks.push(Block::Section("Packet delay".to_owned()));
     blocks.push(Block::Table(delays(first)));
+    if let Some(batches) = &first.batch_means {
+        blocks.push(Block::Table(batch_means(batches)));
+    }
+    if let Some(series) = &first.series {
+        blocks.push(Block::Section("Over time".to_owned()));
+        blocks.extend(over_time(series).map(Block::Plot));
+    }
     if let Some(all) = &all {
         blocks.push(Block::Section(format!("Over {}", units::counted(all.runs as u64, "run", "runs"))));
         blocks.push(Block::Table(replications(all)));
@@ -150,6 +160,46 @@ fn delays(outcome: &Outcome) -> Table {
                 .collect(),
         ],
     }
+}
+
+fn batch_means(all: &BatchMeans) -> Table {
+    let row = |name: &str, one: BatchMean, factor: f64, unit: &str| {
+        vec![
+            format!("{name} ({unit})"),
+            units::digits(factor * one.mean),
+            units::digits(factor * one.half_width),
+            units::digits(one.lag_1),
+        ]
+    };
+    Table {
+        title: format!("{} batches of this run, with 95 % confidence", all.batches),
+        head: ["figure", "mean", "±", "correlation of neighbours"].map(str::to_owned).into(),
+        rows: vec![
+            row("throughput", all.throughput_pps, 1.0, "packets/s"),
+            row("lost", all.loss_probability, 100.0, "%"),
+            row("delay", all.delay_mean_s, 1e6, "us"),
+        ],
+    }
+}
+
+/// Packets in the stages, and losses, at each interval's end; of very many intervals some.
+fn over_time(series: &TimeSeries) -> [Plot; 2] {
+    let step = series.end_s.len().div_ceil(POINTS).max(1);
+    let line = |name: &str, ys: Vec<f64>| {
+        let points = series.end_s.iter().copied().zip(ys).step_by(step);
+        let (xs, ys) = points.unzip();
+        Series::line(name, xs, ys)
+    };
+    let stages = series.stages.iter();
+    let inside = stages.clone().map(|one| line(&one.name, one.mean_occupancy.clone()));
+    let lost = stages.map(|one| line(&one.name, one.lost.iter().map(|&lost| lost as f64).collect()));
+    let interval = units::seconds(series.interval_s);
+    let of =
+        |title: String, series: Vec<Series>| Plot { x: "s".to_owned(), ..plot(&title, "packets", series) };
+    [
+        of(format!("In each stage, means of {interval}"), inside.collect()),
+        of(format!("Lost at each stage in {interval}"), lost.collect()),
+    ]
 }
 
 fn replications(all: &Replications) -> Table {

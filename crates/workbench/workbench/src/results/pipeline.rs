@@ -35,6 +35,9 @@ pub fn keep(
         output::write(dir.join("report.html"), page)?;
         output::write(dir.join("scenario.toml"), format!("# All defaults filled in.\n{resolved}"))?;
         write_json(&dir.join("figures.json"), document)?;
+        if let Some(series) = &outcomes[0].series {
+            output::write(dir.join("series.csv"), series.csv())?;
+        }
         write_json(&dir.join("manifest.json"), &manifest)
     };
     write().map_err(Error::writing(dir))
