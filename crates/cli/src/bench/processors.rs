@@ -6,8 +6,9 @@ use clap::Args;
 use forebay_processors::Costs;
 use forebay_terminal::Answer;
 use forebay_time::Duration;
-use miette::{IntoDiagnostic, WrapErr};
+use miette::IntoDiagnostic;
 
+use super::write;
 use crate::request::measured;
 use forebay_measure::processors::measure;
 
@@ -50,12 +51,6 @@ pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
         print(&found.costs);
     }
     Ok(Answer::Yes)
-}
-
-fn write(path: &Path, text: &str) -> miette::Result<()> {
-    forebay_links::output::write(path, text)
-        .into_diagnostic()
-        .wrap_err_with(|| format!("cannot write {}", path.display()))
 }
 
 fn print(costs: &Costs) {

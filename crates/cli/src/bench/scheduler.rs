@@ -22,7 +22,7 @@ Processors, the running core first:
   worker       another core; repeat it for several
   ipsec-mb     a worker that uses this library
   aws-lc       a worker that uses this library
-  card         an emulated card of 230 Mbit/s; all cards share one 66 MHz bus
+  card         an emulated card of 230 Mbit/s, or card:init=TIME+block=TIME+doorbell=TIME; all cards share one 66 MHz bus
   dpdk:DEVICE  a crypto device by DPDK; a virtual one as DEVICE+KEY=VALUE+... (build with `--features dpdk`)
 `core` and `worker` use the fastest library available, or the one named after a colon.
 

@@ -6,6 +6,7 @@
 //! `engine` lists which file does which step.
 
 mod admit;
+mod bench;
 mod buffers;
 mod calibrate;
 mod check;
@@ -53,7 +54,8 @@ mod sync {
     pub use std::thread::yield_now;
 }
 
-pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, calibrate_within, esp_job};
+pub use bench::{Bench, Times, esp_job, esp_len};
+pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, calibrate_within};
 pub use clock::Clock;
 pub use doorbell::{Doorbell, Wake};
 pub use edges::{Addresses, Answer};

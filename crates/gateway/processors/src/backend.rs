@@ -30,6 +30,15 @@ impl Backend {
         Backend::WORDS.iter().zip(all).find(|(one, _)| **one == word).map(|(_, backend)| backend)
     }
 
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Backend::Auto => "auto",
+            Backend::IpsecMb => "ipsec-mb",
+            Backend::AwsLc => "aws-lc",
+        }
+    }
+
     /// A processor on this library.
     ///
     /// # Errors
@@ -55,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_word_names_a_library() {
-        assert!(Backend::WORDS.iter().all(|word| Backend::of(word).is_some()));
+        assert!(Backend::WORDS.iter().all(|word| Backend::of(word).is_some_and(|one| one.word() == *word)));
         assert_eq!((Backend::of("aws-lc"), Backend::of("openssl")), (Some(Backend::AwsLc), None));
     }
 }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_card::{Card, CardConfig};
-use forebay_scenario::Unit;
 use forebay_scenario::schema::Absent::{Is, Means};
 use forebay_scenario::schema::Takes::{Either, Text, Time, Whole};
 use forebay_scenario::schema::{Key, TEXTS, key};
+use forebay_scenario::{Decimal, Unit};
+use forebay_time::Duration;
 use miette::miette;
 
 use crate::registry::{Device, Kind, Surroundings, Values};
 
 /// See [`EmulatedCard`].
-pub(crate) const KIND: Kind = Kind { word: WORD, keys: KEYS, read, sample, detailed: |_| None };
+pub(crate) const KIND: Kind = Kind { word: WORD, keys: KEYS, read, sample, detailed };
 
 const WORD: &str = "card";
 
@@ -98,6 +99,33 @@ fn sample() -> Arc<dyn Device> {
     Arc::new(EmulatedCard { card, bus: 0 })
 }
 
+/// `KEY=VALUE+...`, with the keys of a `[[processor]]` that are times.
+fn detailed(words: &str) -> Option<Arc<dyn Device>> {
+    let mut card = CardConfig { name: WORD.to_owned(), ..CardConfig::paper_230_mbit() };
+    for pair in words.split('+') {
+        let (name, value) = pair.split_once('=')?;
+        let Time(least, most) = KEYS.iter().find(|key| key.name == name)?.takes else { return None };
+        let time = |text| Decimal::parse_quantity(text, Unit::Time).ok()?.scaled(12).map(Duration);
+        let value = time(value).filter(|value| time(least) <= Some(*value) && Some(*value) <= time(most))?;
+        match name {
+            "init" => card.init = value,
+            "block" => card.block = value,
+            "doorbell" => card.doorbell = value,
+            _ => return None,
+        }
+    }
+    Some(Arc::new(EmulatedCard { card, bus: 0 }))
+}
+
+/// A time in TOML, exactly.
+pub(crate) fn exact(time: Duration) -> String {
+    let (scale, unit) = [(1_000_000, "us"), (1_000, "ns"), (1, "ps")]
+        .into_iter()
+        .find(|(scale, _)| time.0.is_multiple_of(*scale))
+        .unwrap_or((1, "ps"));
+    format!("\"{} {unit}\"", time.0 / scale)
+}
+
 impl Device for EmulatedCard {
     fn word(&self) -> &'static str {
         WORD
@@ -112,6 +140,11 @@ impl Device for EmulatedCard {
 
     fn suites(&self) -> Option<Vec<Suite>> {
         self.card.suites.clone()
+    }
+
+    fn keys(&self) -> Vec<(&'static str, String)> {
+        let CardConfig { init, block, doorbell, .. } = self.card;
+        vec![("init", exact(init)), ("block", exact(block)), ("doorbell", exact(doorbell))]
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -132,4 +165,25 @@ pub fn open_alone(device: &dyn Device, name: &str) -> miette::Result<Box<dyn Pro
     let buses = [forebay_crypto_card::Bus::new(forebay_crypto_card::BusConfig::pci_66())];
     let library = Box::new(forebay_crypto_aws_lc::AwsLc::new());
     device.open(Surroundings { name, library, buses: &buses })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_benchmark_gives_the_times_of_a_card_and_a_file_says_them_again() {
+        let keys = |words: &str| detailed(words).map(|device| device.keys());
+        let written = |words: &str| {
+            keys(words).map(|keys| {
+                keys.into_iter().map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>()
+            })
+        };
+        let expected = ["init = \"1500 ns\"", "block = \"40 ns\"", "doorbell = \"0 us\""];
+        assert_eq!(written("init=1.5us+block=40 ns").unwrap(), expected);
+        assert_eq!(written("doorbell=7ps").unwrap()[2], "doorbell = \"7 ps\"");
+        for wrong in ["", "2", "init", "init=", "init=2s", "block=0", "queue=3", "blocks=1us", "init=1us+"] {
+            assert!(keys(wrong).is_none(), "{wrong}");
+        }
+    }
 }

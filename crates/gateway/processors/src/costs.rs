@@ -85,6 +85,9 @@ pub struct MeasuredBatch {
     pub time_s: f64,
     /// The time that the fitted cost gives, in seconds.
     pub predicted_s: f64,
+    /// Time from the hand-over until all packets were back, in seconds; 0 in files of before it was kept.
+    #[serde(default)]
+    pub response_s: f64,
 }
 
 fn one() -> u32 {
@@ -102,6 +105,7 @@ impl MeasuredCost {
             batch: point.batch,
             time_s: point.time.as_secs(),
             predicted_s: cost.of_batch(std::iter::repeat_n(point.work, point.batch)).as_secs(),
+            response_s: point.response.as_secs(),
         };
         MeasuredCost {
             name: name.to_owned(),
@@ -230,7 +234,8 @@ mod tests {
         let mut costs = Costs { schema: SCHEMA, ..load(OLD).unwrap() };
         let one = &mut costs.processors[0];
         (one.submit_s, one.wake_s, one.packet_s, one.lanes) = (1e-6, 2e-6, 3e-9, 16);
-        one.batches = vec![MeasuredBatch { size: 64, batch: 8, time_s: 4e-6, predicted_s: 5e-6 }];
+        one.batches =
+            vec![MeasuredBatch { size: 64, batch: 8, time_s: 4e-6, predicted_s: 5e-6, response_s: 6e-6 }];
         let read = load(&serde_json::to_string(&costs).unwrap()).unwrap();
         assert_eq!(read.processors[0].cost(), costs.processors[0].cost());
         assert_eq!(read.processors[0].cost().lanes, 16);

@@ -139,6 +139,14 @@ impl Device for DpdkDevice {
         forebay_crypto_dpdk::takes_privileges(&self.device)
     }
 
+    fn keys(&self) -> Vec<(&'static str, String)> {
+        let mut keys = vec![("device", format!("\"{}\"", self.device))];
+        if !self.arguments.is_empty() {
+            keys.push(("arguments", format!("\"{}\"", self.arguments)));
+        }
+        keys
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -155,6 +155,10 @@ impl Device for GpuDevice {
         Some(not_built())
     }
 
+    fn keys(&self) -> Vec<(&'static str, String)> {
+        vec![("runtime", format!("\"{}\"", self.runtime)), ("device", self.device.to_string())]
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -79,6 +79,12 @@ pub trait Device: Debug + Send + Sync + 'static {
         None
     }
 
+    /// The keys of a `[[processor]]` that describes it, beside `kind` and `name`, with their values in TOML: for files that a
+    /// benchmark writes. None where the defaults describe it.
+    fn keys(&self) -> Vec<(&'static str, String)> {
+        vec![]
+    }
+
     /// Whether opening it takes privileges that the process gives up otherwise, such as to see physical addresses.
     fn takes_privileges(&self) -> bool {
         false

@@ -180,6 +180,10 @@ impl Device for RtlDevice {
         forebay_crypto_rtl::Core::of(self.core).map(forebay_crypto_rtl::Core::suites)
     }
 
+    fn keys(&self) -> Vec<(&'static str, String)> {
+        vec![("core", format!("\"{}\"", self.core)), ("clock", format!("\"{} Hz\"", self.clock_hz))]
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

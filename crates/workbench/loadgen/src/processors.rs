@@ -10,7 +10,7 @@ use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 use miette::miette;
 
-use forebay_processors::{Absent, Backend, Costs, Device, Surroundings, set_up};
+use forebay_processors::{Absent, Backend, CORE, Costs, Device, Surroundings, set_up};
 
 /// The word for a running core that moves packets and leaves all crypto to others.
 const IO: &str = "io";
@@ -76,6 +76,39 @@ impl Spec {
             )),
             what => Ok(Spec { name: word.to_owned(), what }),
         }
+    }
+
+    /// The word of its kind in the gateway's file.
+    pub fn kind(&self) -> &'static str {
+        match &self.what {
+            What::Device(device) => device.word(),
+            What::Core(_) | What::Io | What::Worker(_) => CORE,
+        }
+    }
+
+    /// Whether it is a core.
+    pub fn is_core(&self) -> bool {
+        !matches!(self.what, What::Device(_))
+    }
+
+    /// The keys by which the gateway's file describes it, beside kind and name, with their values in TOML.
+    pub fn keys(&self) -> Vec<(&'static str, String)> {
+        match &self.what {
+            What::Device(device) => device.keys(),
+            What::Core(Backend::Auto) | What::Worker(Backend::Auto) | What::Io => vec![],
+            What::Core(library) | What::Worker(library) => {
+                vec![("backend", format!("\"{}\"", library.word()))]
+            }
+        }
+    }
+
+    /// Opens it by itself, under a name.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open_alone(&self, name: &str) -> miette::Result<Box<dyn Processor>> {
+        let alone = Spec { name: name.to_owned(), what: self.what.clone() };
+        open(&alone, &Bus::new(BusConfig::pci_66())).map(|(processor, _)| processor)
     }
 
     /// Whether it does no crypto.

@@ -43,6 +43,14 @@ impl Error {
     }
 }
 
+/// Refuses a number outside its range.
+pub(crate) fn within(setting: &str, value: usize, least: usize, most: usize) -> Result<(), Error> {
+    match (least..=most).contains(&value) {
+        true => Ok(()),
+        false => Err(Error::range(setting, value, format_args!("{least} to {most}"))),
+    }
+}
+
 impl From<Report> for Error {
     fn from(report: Report) -> Error {
         Error::Failed(report)

@@ -8,6 +8,7 @@ use forebay_time::Duration;
 
 use super::figures::RIVAL;
 use crate::Error;
+use crate::error::within;
 
 /// Processors that policy `split` can deal packets out to.
 const PROCESSORS_MAX: usize = 8;
@@ -168,11 +169,4 @@ fn rules(policies: &[String], processors: usize) -> Result<Vec<Rule>, Error> {
         }
     }
     Ok(rules)
-}
-
-fn within(name: &str, value: usize, least: usize, most: usize) -> Result<(), Error> {
-    match (least..=most).contains(&value) {
-        true => Ok(()),
-        false => Err(Error::range(name, value, format_args!("{least} to {most}"))),
-    }
 }
