@@ -100,8 +100,7 @@ pub fn run(args: &CrossoverArgs) -> miette::Result<Answer> {
     } else {
         print!("{}", table(&document));
     }
-    let holds = document.break_evens.iter().all(|one| one.verdict == Verdict::Holds);
-    Ok(if args.strict && !holds { Answer::No } else { Answer::Yes })
+    Ok(if args.strict && !document.holds() { Answer::No } else { Answer::Yes })
 }
 
 /// The path of the costs in the configuration: its name beside it, otherwise the whole path.
@@ -136,7 +135,7 @@ fn table(document: &Document) -> String {
             );
         }
         let given = match (one.packets, one.bytes) {
-            (Some(packets), _) => units::counted(packets as u64, "packet", "packets"),
+            (Some(packets), _) => packets_in_words(packets),
             (None, bytes) => format!("{} bytes", bytes.unwrap_or_default()),
         };
         let measured = one.measured.map_or("-".to_owned(), |at| format!("{at:.0}"));
@@ -154,11 +153,7 @@ fn table(document: &Document) -> String {
 }
 
 fn side_in_words(side: &Side, by_packets: bool) -> String {
-    let at = if by_packets {
-        units::counted(side.packets as u64, "packet", "packets")
-    } else {
-        format!("{} bytes", side.bytes)
-    };
+    let at = if by_packets { packets_in_words(side.packets) } else { format!("{} bytes", side.bytes) };
     let time = |value: f64| units::plain(&units::seconds(value));
     let not = match side.verdict {
         Verdict::Holds => "",
@@ -166,4 +161,8 @@ fn side_in_words(side: &Side, by_packets: bool) -> String {
         Verdict::NotDecided => ", rounds differ",
     };
     format!("{at}: {}, {}{not}", time(side.measured.core_s), time(side.measured.device_s))
+}
+
+fn packets_in_words(packets: usize) -> String {
+    units::plain(&units::counted(packets as u64, "packet", "packets"))
 }

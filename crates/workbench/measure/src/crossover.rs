@@ -314,9 +314,126 @@ impl Stand {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use forebay_crypto::{Capabilities, Direction, Job, SaKeys, SessionError, SessionId, Verdict as Came};
     use forebay_loadgen::processors::Spec;
 
     use super::*;
+
+    /// A processor that takes a time for a submission and for each block, and for packets that are longer than those by which costs are
+    /// fitted another one.
+    struct Timed {
+        capabilities: Capabilities,
+        submit: Duration,
+        block: Duration,
+        long: Option<Duration>,
+        free: Time,
+        held: VecDeque<(Time, Job)>,
+    }
+
+    impl Processor for Timed {
+        fn name(&self) -> &str {
+            "timed"
+        }
+
+        fn capabilities(&self) -> &Capabilities {
+            &self.capabilities
+        }
+
+        fn open_session(&mut self, _: SessionId, _: &SaKeys, _: Direction) -> Result<(), SessionError> {
+            Ok(())
+        }
+
+        fn close_session(&mut self, _: SessionId) {}
+
+        fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
+            let blocks: u64 = jobs.iter().map(|job| job.packet.len().div_ceil(16) as u64).sum();
+            let is_long = jobs.iter().any(|job| job.packet.len() > 1_500);
+            let by_blocks = self.submit + self.block.times(blocks);
+            let took = if is_long { self.long.unwrap_or(by_blocks) } else { by_blocks };
+            self.free = self.free.max(now) + took;
+            let at = self.free;
+            self.held.extend(jobs.drain(..).map(|job| (at, Job { verdict: Came::Done, ..job })));
+        }
+
+        fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
+            let there = self.held.iter().take_while(|(at, _)| *at <= now).count();
+            done.extend(self.held.drain(..there).map(|(_, job)| job));
+        }
+
+        fn next_due(&self) -> Option<Time> {
+            self.held.front().map(|(at, _)| *at)
+        }
+    }
+
+    fn timed(word: &str, submit_us: u64, block_ns: u64, long: Option<Duration>) -> Open {
+        let suites = ["aes128gcm16"].map(|word| word.parse().unwrap()).into_iter().collect();
+        let capabilities = Capabilities { suites, best_burst: 1, queue: 64 };
+        let (submit, block) = (Duration::from_micros(submit_us), Duration::from_nanos(block_ns));
+        let processor = Timed { capabilities, submit, block, long, free: Time::ZERO, held: VecDeque::new() };
+        Open { word: word.to_owned(), processor: Box::new(processor) }
+    }
+
+    /// The break-even of one packet at a time of two processors.
+    fn of_pair(mut open: [Open; 2]) -> BreakEven {
+        let settings = Settings {
+            proposals: vec!["aes128gcm16".to_owned()],
+            processors: vec!["core".to_owned(), "card".to_owned()],
+            bursts: vec![1],
+            sizes: vec![],
+            loads: vec![0.0],
+            seconds: 0.06,
+            rounds: 3,
+        };
+        let plan = Plan::new(&settings).unwrap();
+        let (clock, suite) = (Clock::start(), plan.suites[0]);
+        let mut document = Document {
+            schema: 1,
+            version: "",
+            host: String::new(),
+            rounds: 3,
+            slice_s: 0.0,
+            processors: vec![],
+            costs: Costs::default(),
+            responses: vec![],
+            break_evens: vec![],
+            notes: vec![],
+        };
+        let [of_core, of_device] = [0, 1].map(|one| open[one].fit(suite, clock, &mut document).unwrap());
+        let [core, device] = &mut open;
+        let mut pair = Pair { plan: &plan, suite, core, device, of_core, of_device, clock };
+        let mut found = pair.break_evens(&mut || Ok(())).unwrap();
+        document.break_evens.clone_from(&found);
+        assert_eq!(document.holds(), found[0].verdict == Verdict::Holds);
+        found.remove(0)
+    }
+
+    #[test]
+    fn a_break_even_is_where_the_lines_of_both_meet() {
+        // 1 us for each block against 100 us once: beyond 100 blocks, and 100 blocks are 1600 bytes with 32 of header, IV and ICV.
+        let found = of_pair([timed("core", 0, 1_000, None), timed("card", 100, 0, None)]);
+        assert_eq!((found.pays, found.packets), ("from", Some(1)));
+        let at = found.at.unwrap() as f64;
+        assert!((at / 1_566.0 - 1.0).abs() < 0.15, "{found:#?}");
+        assert_eq!(
+            [found.sides[0].bytes, found.sides[1].bytes],
+            [found.at.unwrap() / 2, found.at.unwrap() * 2]
+        );
+        assert_ne!(found.verdict, Verdict::Fails, "{found:#?}");
+    }
+
+    #[test]
+    fn a_prediction_that_the_measurement_refutes_does_not_hold() {
+        // The fit sees nothing longer than 1440 bytes, where this device is fast.
+        let slow = Duration::from_micros(50_000);
+        let found = of_pair([timed("core", 0, 1_000, None), timed("card", 100, 0, Some(slow))]);
+        assert_eq!(found.pays, "from");
+        let above = &found.sides[1];
+        assert!(above.predicted.device_first() && !above.measured.device_first(), "{found:#?}");
+        assert_eq!((above.agreeing, above.verdict, found.verdict), (0, Verdict::Fails, Verdict::Fails));
+        assert_eq!(found.measured, None);
+    }
 
     fn card(words: &str) -> Open {
         let words = ["core", words].map(str::to_owned);

@@ -28,6 +28,13 @@ pub struct Document {
     pub notes: Vec<String>,
 }
 
+impl Document {
+    /// Whether every break-even holds.
+    pub fn holds(&self) -> bool {
+        self.break_evens.iter().all(|one| one.verdict == Verdict::Holds)
+    }
+}
+
 /// A processor.
 #[derive(Clone, Debug, Serialize)]
 pub struct Named {
