@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from forebay.study import Claim, Study, StudyScenario, digits
@@ -60,27 +61,53 @@ class Engine:
         return 8 * IMIX_BYTES * self.hz / cycles
 
 
+def controls(s: Study) -> None:
+    """Other buses and engines, under which the statements that name them must fail."""
+
+    def bus(times: float) -> Callable[[StudyScenario], StudyScenario]:
+        def change(one: StudyScenario) -> StudyScenario:
+            key = "bus.bandwidth" if one.model == "host" else "resource.pci.rate"
+            return one.set(key, times * one.value(key))
+
+        return change
+
+    def fast(one: StudyScenario) -> StudyScenario:
+        for key in ("processor.engine.init", "processor.engine.block") if one.model == "host" else ():
+            one = one.set(key, one.value(key) / 2)
+        return one
+
+    s.control("narrow-bus", says="The bus carries a tenth.", change=bus(0.1))
+    s.control("wide-bus", says="The bus carries ten times as much.", change=bus(10))
+    s.control("half-cycles", says="The simulator takes half of the measured cycles.", change=fast)
+
+
 def declare(s: Study) -> dict[str, Claim]:
     """What is expected, before any run; nothing here is a sentence of a paper."""
+    controls(s)
     return {
         "per-lut": s.observation(
             "per-lut",
             says="Our cores carry fewer Mbit/s per LUT than GRIP's: AES and SHA take a round a cycle, and no block RAM.",
             band=s.band(None, 1.0, "times", "Mbit/s per LUT of four inputs, over GRIP's, every core"),
+            basis="arithmetic",
+            because="GRIP's printed figures and those of our synthesis decide it; nothing is simulated.",
         ),
         "same": s.observation(
             "same",
             says="Where the engine is the limit, inline and lookaside carry the same.",
+            control="narrow-bus",
             band=s.band(0.95, 1.05, "times", "one engine, text of 576 bytes and more"),
         ),
         "twice": s.observation(
             "twice",
             says="Where the bus is the limit, inline carries twice what lookaside does.",
+            control="wide-bus",
             band=s.band(1.8, 2.2, "times", "eight engines, 1504 bytes"),
         ),
         "verified": s.observation(
             "verified",
             says="The sets that the simulator finds carry their rate by the measured cycles too.",
+            control="half-cycles",
             band=s.band(
                 1.0, None, "times", "number of engines times the rate of one, over the rate asked for"
             ),
@@ -167,7 +194,7 @@ def smallest(s: Study, synthesis: dict[str, Any], cycles: dict[str, Any]) -> lis
             base = s.scenario("engine.toml").set("traffic.overhead", 0)
             base = base.set("traffic.rate", f"{target} Gbit/s").set("processor.engine.init", engine.init)
             base = base.set("processor.engine.block", engine.block)
-            base = base.set("traffic.packets", max(500_000, 50_000 * target))
+            base = base.set("traffic.packets", max(500_000, 20_000 * target))
             count, bus, queue = search(s, base, engine, target)
             found.append((count * cells["ge"] / 1e3, kind, count, bus, queue, engine))
         for kge, kind, count, bus, queue, engine in sorted(found, key=lambda one: one[0]):
@@ -185,13 +212,24 @@ def search(s: Study, base: StudyScenario, engine: Engine, target: int) -> tuple[
 
     def carries(scenario: StudyScenario) -> bool:
         run = s.run(scenario)
-        # The last packets leave behind the last arrival.
-        return run["throughput_bps"] >= 0.98e9 * target and run["lost"] == 0
+        # The last packets leave behind the last arrival: a full queue is less than 0.2 % of the packets. With 2 %, as it was before
+        # the search began below what the measured cycles say, it took a set for 10 Gbit/s that carries 9.9.
+        return run["throughput_bps"] >= 0.998e9 * target and run["lost"] == 0
 
     fast = base.set("bus.bandwidth", f"{BUSES[-1][1]} Gbit/s")
-    count = math.ceil(1e9 * target / engine.imix())
+    # Up from nothing, so that the simulator may find fewer than the measured cycles say.
+    too_few, count = 0, max(1, math.ceil(1e9 * target / engine.imix()) // 2)
     while not carries(fast.set("processor.engine.count", count)):
-        count += max(1, count // 50)
+        too_few, count = count, 2 * count
+    while count - too_few > 1:
+        middle = (too_few + count) // 2
+        if carries(fast.set("processor.engine.count", middle)):
+            count = middle
+        else:
+            too_few = middle
+    if not s.wants():
+        # What carries the rate is the same with any bus and queue that suffice.
+        return count, BUSES[-1][0], QUEUES[-1]
     of_count = base.set("processor.engine.count", count)
     ways = [(name, of_count.set("bus.bandwidth", f"{gbit} Gbit/s")) for name, gbit in BUSES]
     name, with_bus = next(((name, way) for name, way in ways if carries(way)), ways[-1])
@@ -204,12 +242,14 @@ def search(s: Study, base: StudyScenario, engine: Engine, target: int) -> tuple[
 def study(s: Study) -> None:
     expected = declare(s)
     cycles, synthesis = json.loads(s.file("cycles.json")), json.loads(s.file("synthesis.json"))
-    ratios = grip(s, synthesis, cycles)
-    expected["per-lut"].measured(
-        ratios, ", ".join(f"{name} {digits(ratio)}" for name, ratio in zip(GRIP, ratios)) + " times GRIP's"
-    )
-    same, twice = lookaside(s, cycles)
-    expected["same"].measured(same, f"{digits(min(same))} to {digits(max(same))} times")
-    expected["twice"].measured(twice, f"{digits(twice)} times")
-    verified = smallest(s, synthesis, cycles)
-    expected["verified"].measured(verified, ", ".join(f"{digits(one)} times" for one in verified))
+    if s.wants("per-lut"):
+        ratios = grip(s, synthesis, cycles)
+        found = ", ".join(f"{name} {digits(ratio)}" for name, ratio in zip(GRIP, ratios))
+        expected["per-lut"].measured(ratios, f"{found} times GRIP's")
+    if s.wants("same", "twice"):
+        same, twice = lookaside(s, cycles)
+        expected["same"].measured(same, f"{digits(min(same))} to {digits(max(same))} times")
+        expected["twice"].measured(twice, f"{digits(twice)} times")
+    if s.wants("verified"):
+        verified = smallest(s, synthesis, cycles)
+        expected["verified"].measured(verified, ", ".join(f"{digits(one)} times" for one in verified))

@@ -12,8 +12,9 @@ card costs the core nothing in this model. Change both to yours: `forebay study 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from forebay.study import Claim, Study, digits, time
+from forebay.study import Claim, Study, StudyScenario, digits, time
 
 SIZES = [64, 128, 256, 512, 1024, 1408, 4096, 9000]
 BUNDLES = [1, 2, 4, 8, 16, 32, 64]
@@ -26,28 +27,51 @@ Rates = list[float]
 Carried = list[list[list[float]]]
 
 
+def controls(s: Study) -> None:
+    """Other cards and another core, under which the statements that name them must fail."""
+
+    def card(change: Callable[[StudyScenario], StudyScenario]) -> Callable[[StudyScenario], StudyScenario]:
+        return lambda one: one if one.value("processor.engine.count") is None else change(one)
+
+    def half(one: StudyScenario) -> StudyScenario:
+        return one.set("processor.engine.count", one.value("processor.engine.count") // 2)
+
+    def slow_core(one: StudyScenario) -> StudyScenario:
+        return one if one.value("processor.core.block") is None else one.set("processor.core.block", "12.27 ns")
+
+    s.control("free-setup", says="A job costs a card no setup.", change=card(lambda one: one.set("processor.engine.init", 0)))
+    s.control("no-bundles", says="Every job is one packet.", change=card(lambda one: one.set("scheduler.window", 1)))
+    s.control("half-engines", says="A card has half of its engines.", change=card(half))
+    s.control("slow-core", says="A block takes the core ten times as long, as without instructions for AES.", change=slow_core)
+
+
 def declare(s: Study) -> dict[str, Claim]:
     """What is expected, before any run; nothing here is a sentence of a paper."""
+    controls(s)
     return {
         "small-alone": s.observation(
             "small-alone",
             says="With one packet in a job neither card is worth one core at 64 bytes.",
+            control="free-setup",
             band=s.band(None, 1.0, "cores", "a card that pays is worth at least one core"),
         ),
         "bundles": s.observation(
             "bundles",
             says="Bundles of 32 make either card worth more than one core at 64 bytes.",
+            control="no-bundles",
             band=s.band(1.0, None, "cores", "as above"),
         ),
         "large": s.observation(
             "large",
             says="At 1408 bytes and one packet in a job, a card carries what its engines are sold for, "
             "less a fifth.",
+            control="half-engines",
             band=s.band(0.8, 1.05, "", "share of 100 and of 400 Gbit/s; the rest is t_init and the bus"),
         ),
         "sooner": s.observation(
             "sooner",
             says="At 10 Gbit/s a core is done sooner than either card, at every size it can carry.",
+            control="slow-core",
             band=s.band(
                 1.0, None, "times", "mean latency of the card over that of the core, from 256 bytes on"
             ),
@@ -168,6 +192,13 @@ def latencies(s: Study, file: str, bundle: int) -> list[float]:
 
 def study(s: Study) -> None:
     expected = declare(s)
+    if s.wants("small-alone", "bundles", "large"):
+        carrying(s, expected)
+    if s.wants("sooner"):
+        who_is_sooner(s, expected["sooner"])
+
+
+def carrying(s: Study, expected: dict[str, Claim]) -> None:
     rates = core_alone(s)
     carried = worth(s, rates)
     alone = [gbit[0][0] / rates[0] for gbit in carried]
@@ -187,4 +218,3 @@ def study(s: Study) -> None:
         f"in a job the cards carry {digits(bundled[0])} and {digits(bundled[1])} Gbit/s.",
     )
     cores_beside(s, rates, carried)
-    who_is_sooner(s, expected["sooner"])
