@@ -80,6 +80,7 @@ fn an_output_in_the_place_of_an_input_is_refused_and_nothing_is_touched() {
         "import xfrm xfrm.txt -o xfrm.txt --force",
         "import xfrm xfrm.txt -o ./sub/../xfrm.txt --force --inline-keys",
         "bench processors --save new.json --scenario new.json",
+        "bench crossover --save new.json --config new.json",
         "bench scheduler --size packets.csv --out .",
         "demo --capture packets.csv --costs packets.csv --out sub/nowhere/../..",
     ] {
