@@ -134,13 +134,8 @@ fn build_engines(args: &SealOpenArgs, direction: Direction) -> miette::Result<Ve
         Direction::Seal => {
             refuse_rate(&file, &args.sas)?;
             let (store, now_ns) = (open_state(args.state.as_deref())?, unix_ns()?);
-            let claimed = store.claim_if_free()?;
-            let made = file.into_sad(seed, |keys| store.ranges(keys, now_ns, IVS_PER_SA))?;
-            // Before the first IV is used: an older copy of the journal is seen from now on.
-            if claimed.is_some() {
-                store.end()?;
-            }
-            made
+            let _claimed = store.claim_if_free()?;
+            file.into_sad(seed, |keys| store.ranges(keys, now_ns, IVS_PER_SA))?
         }
         Direction::Open => file.into_inbound_sad(seed)?,
     };

@@ -135,6 +135,21 @@ fn a_state_directory_says_what_it_has_and_what_is_missing() {
     assert!(said(&["state"], 0).contains("records.log"));
 }
 
+/// Another `forebay seal`, or a gateway, has the directory meanwhile.
+#[test]
+fn a_journal_of_before_is_refused_whoever_had_the_directory_when_ivs_were_reserved() {
+    let bench = Bench::new();
+    assert!(bench.seal("sas.toml").status.success());
+    let journal = bench.path("state/records.log");
+    let before = std::fs::read(&journal).unwrap();
+    let claim = forebay_state::IvStore::new(bench.path("state")).claim().unwrap();
+    assert!(bench.seal("sas.toml").status.success());
+    drop(claim);
+    std::fs::write(&journal, before).unwrap();
+    std::fs::remove_file(bench.path("sealed.pcap")).unwrap();
+    assert!(bench.refused(&bench.seal("sas.toml")).contains("older copy"));
+}
+
 #[test]
 fn what_is_sealed_opens_to_the_very_same_file() {
     let bench = Bench::new();

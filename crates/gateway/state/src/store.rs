@@ -10,7 +10,7 @@
 //! The steps of a reservation, under one lock for the directory:
 //!
 //! ```text
-//! lock | read what others have appended | tell the other gateway | append, sync | unlock | wait for the other gateway | give out
+//! lock | read what others have appended | tell the other gateway | append, sync | note, for IVs | unlock | wait for the other gateway | give out
 //! ```
 //!
 //! Before the sync nothing was given out; a crash may leave the new lines, a part of them or none. The lock is a file of its own that
@@ -79,7 +79,8 @@ pub struct IvStore {
     journal: Arc<Mutex<Journal>>,
     /// The number of the last write that is in the journal, for the note.
     written: Arc<AtomicU64>,
-    /// Held while the note is changed: the end of a data plane and what a pair or cluster remembers come from different threads.
+    /// Held while the note is changed: the end of a data plane and what a pair or cluster remembers come from different threads. Between
+    /// processes a file is locked.
     noting: Arc<Mutex<()>>,
 }
 
@@ -186,7 +187,8 @@ impl IvStore {
     }
 
     /// Reserves the given number of IVs for each key and makes that durable; `now_ns` is the time
-    /// since the Unix epoch. Waits while another process reserves, which takes a write.
+    /// since the Unix epoch. Waits while another process reserves, which takes two writes: that of the journal and the note, which
+    /// expects it before an IV is given out, so that an older copy of the journal is refused.
     ///
     /// # Errors
     /// If the journal cannot be read or written, or says something else, or the IVs of a key have come to an end; then nothing is
@@ -204,7 +206,7 @@ impl IvStore {
             None => (0..u64::MAX, None),
         };
         let clock = own.start.saturating_add(now_ns);
-        self.change(Wrote { now_ns, used: None }, |records| {
+        self.change(Wrote { now_ns, is_noted: true, ..Wrote::default() }, |records| {
             let (mut ranges, mut new) = (BTreeMap::new(), Vec::new());
             for (&key, &count) in counts {
                 let known = records.ivs_of(key);
@@ -301,6 +303,9 @@ impl IvStore {
         let (new, changed) = decide(&journal.records)?;
         if !new.is_empty() {
             journal.write(self, new, writing)?;
+            if writing.is_noted {
+                self.note_written()?;
+            }
         }
         Ok(changed)
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use forebay_crypto::{SaKeys, SecretBytes};
@@ -30,7 +31,7 @@ fn child() {
     }
 }
 
-fn start(directory: &std::path::Path) -> Child {
+fn start(directory: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture"])
         .env(DIRECTORY, directory)
@@ -58,6 +59,20 @@ fn take_and_kill(mut child: Child, count: usize) -> Vec<Range<u64>> {
     ranges
 }
 
+/// Puts the journal in the place that it was before the last of these ranges: no process begins with it.
+fn refuse_without_the_last(state: &Path, ranges: &[Range<u64>]) {
+    let path = state.join("records.log");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let last = ranges.iter().map(|range| range.end).max().unwrap();
+    // A journal that was replaced since has the last lines only.
+    let Some(line) = text.lines().position(|line| line.ends_with(&format!(" {last}"))) else { return };
+    let older: String = text.lines().take(line).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&path, older).unwrap();
+    let error = IvStore::new(state).reserve(&BTreeMap::from([(id(), 3)]), 1000).unwrap_err();
+    assert!(error.to_string().contains("an older copy"), "{error}");
+    std::fs::write(&path, text).unwrap();
+}
+
 #[test]
 fn processes_get_disjoint_ranges_and_killing_them_repeats_none() {
     let directory = tempfile::tempdir().unwrap();
@@ -73,6 +88,7 @@ fn processes_get_disjoint_ranges_and_killing_them_repeats_none() {
                 .collect();
             readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect::<Vec<_>>()
         }));
+        refuse_without_the_last(&state, &ranges);
     }
     ranges.sort_by_key(|range| range.start);
     for pair in ranges.windows(2) {

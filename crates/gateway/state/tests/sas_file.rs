@@ -24,7 +24,7 @@ fn an_outbound_sa_with_ivs_leaves_a_mark_that_does_not_tell_its_key() {
     // The marks, whose the directory is, and the lock.
     let names = store.directory().read_dir().unwrap();
     let names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(names.len(), 4, "{names:?}");
     for digits in KEY.as_bytes().windows(8) {
         let digits = std::str::from_utf8(digits).unwrap();
         assert!(

@@ -67,6 +67,8 @@ pub(super) struct Writing<'a> {
     pub(super) now_ns: u64,
     /// Which inbound SAs are used; without it no window is forgotten.
     pub(super) used: Option<&'a dyn Fn(&SequenceId) -> bool>,
+    /// Whether the note has to expect the write before what it allows is used.
+    pub(super) is_noted: bool,
 }
 
 impl Journal {

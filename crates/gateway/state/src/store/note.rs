@@ -6,11 +6,12 @@
 //! that a gateway that has left them does not start with it. An operator resolves both (`forebay state accept`): what is missing then
 //! counts as never recorded.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ use super::{IvStore, IvStoreError, journal, legacy, replace};
 /// The file. Versions before refuse it by its schema, so that none of them starts without the journal.
 pub(super) const FILE: &str = "manifest.json";
 const SCHEMA: u64 = 2;
+/// Locked by the process that changes the note. That of the directory will not do: who holds it may have to wait for what a pair remembers.
+pub(super) const LOCK: &str = "manifest.lock";
 /// An operator's word that has not been taken yet.
 const ACCEPTED: &str = "accepted.json";
 /// Longest such file, in bytes.
@@ -248,18 +251,37 @@ impl IvStore {
     }
 
     /// Changes the note, durably. The directory is not locked, because it may be that already by whoever reserves something that the peer
-    /// cannot be told of: a note that is there is written by the gateway that has claimed the directory alone.
+    /// cannot be told of.
     pub(super) fn change_note(&self, change: impl FnOnce(&mut Note)) -> Result<(), IvStoreError> {
         // Before the note is locked: whoever has the journal may wait for the note, and nobody the other way round.
         if !is_there(self)? {
             self.establish()?;
         }
-        let _noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _noting = self.lock_note()?;
         let before = read(self)?.unwrap_or_default();
         let mut note = before.clone();
         change(&mut note);
         note.written = note.written.max(self.written.load(Ordering::Relaxed));
         if note == before { Ok(()) } else { self.write_small(FILE, SCHEMA, &note) }
+    }
+
+    /// Has the note expect the last write of this process. The directory is locked.
+    pub(super) fn note_written(&self) -> Result<(), IvStoreError> {
+        let _noting = self.lock_note()?;
+        // One that somebody has removed since is made by the next process.
+        let Some(note) = read(self)? else { return Ok(()) };
+        let written = note.written.max(self.written.load(Ordering::Relaxed));
+        self.write_small(FILE, SCHEMA, &Note { written, ..note })
+    }
+
+    /// The right to change the note, for one thread of one process.
+    fn lock_note(&self) -> Result<(MutexGuard<'_, ()>, Box<dyn Any>), IvStoreError> {
+        let thread = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.directory.join(LOCK);
+        match self.files.lock(&path) {
+            Ok(process) => Ok((thread, process)),
+            Err(error) => Err(IvStoreError::Write { path, error }),
+        }
     }
 
     /// A small file that says its schema beside what it says; `None` if it is not there.
@@ -369,7 +391,7 @@ pub(super) fn must_be_new(store: &IvStore, journal: &Path) -> Result<(), IvStore
 
 /// Writes the first note of a directory, which has a journal of this name now, or names the journal in the note. It is locked.
 pub(super) fn begin(store: &IvStore, name: Option<&str>) -> Result<(), IvStoreError> {
-    let _noting = store.noting.lock().unwrap_or_else(PoisonError::into_inner);
+    let _noting = store.lock_note()?;
     let found = read(store)?;
     if found.as_ref().is_some_and(|note| note.journal.is_some() || name.is_none()) {
         return Ok(());
@@ -380,7 +402,7 @@ pub(super) fn begin(store: &IvStore, name: Option<&str>) -> Result<(), IvStoreEr
 
 /// Has the note of a directory expect no write of the journal and no name, which is about to begin anew.
 pub(super) fn expect_none(store: &IvStore) -> Result<(), IvStoreError> {
-    let _noting = store.noting.lock().unwrap_or_else(PoisonError::into_inner);
+    let _noting = store.lock_note()?;
     match read(store)? {
         Some(note) if note.written > 0 || note.journal.is_some() => {
             store.write_small(FILE, SCHEMA, &Note { written: 0, journal: None, ..note })

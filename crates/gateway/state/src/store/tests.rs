@@ -90,7 +90,7 @@ impl Writing for (Crashing, Box<dyn Writing>) {
 }
 
 /// More operations than anything here takes.
-pub(super) const OPERATIONS: usize = 40;
+pub(super) const OPERATIONS: usize = 60;
 
 /// The same directory as a process sees it that ends behind so many operations.
 pub(super) fn crashing(store: &IvStore, operations: usize) -> IvStore {
@@ -174,7 +174,7 @@ fn files_are_for_the_owner_only_and_named_by_the_fingerprint() {
     one(&store, 1000, 10);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(store.directory()), 0o700);
-    for name in [journal::FILE, "lock", "manifest.json"] {
+    for name in [journal::FILE, "lock", "manifest.json", "manifest.lock"] {
         assert_eq!(mode(&store.directory().join(name)), 0o600);
     }
     let text = fs::read_to_string(store.directory().join(journal::FILE)).unwrap();
@@ -357,7 +357,7 @@ fn marks_of_all_keys_stand_in_one_file() {
     assert_eq!((&all[&id(1)], &all[&id(2)]), (&(1010..1020), &(0..10)));
     assert_eq!(one(&store, 0, 10), 1020..1030);
     assert_eq!(store.reserve(&many, 0).unwrap()[&id(1)], 1030..1040);
-    assert_eq!(store.directory().read_dir().unwrap().count(), 3, "the journal, the note and the lock");
+    assert_eq!(store.directory().read_dir().unwrap().count(), 4, "the journal, the note and their locks");
 }
 
 /// A pipe cannot be made durable, which the system is asked for and says.

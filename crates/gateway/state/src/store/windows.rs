@@ -49,7 +49,8 @@ impl IvStore {
         if new.is_empty() {
             return Ok(());
         }
-        let writing = Writing { now_ns: at.saturating_mul(1_000_000_000), used: Some(used) };
+        let writing =
+            Writing { now_ns: at.saturating_mul(1_000_000_000), used: Some(used), ..Writing::default() };
         self.change_here(writing, |_| Ok((new.iter().map(Record::from).collect(), ()))).map(drop)
     }
 }

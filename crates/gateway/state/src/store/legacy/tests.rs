@@ -88,7 +88,11 @@ fn directories_of_versions_before_become_a_journal_and_a_note() {
             check(&restarted(&store), version, role);
             let mut names = store.files.names(store.directory()).unwrap();
             names.sort();
-            assert_eq!(names, ["lock", "manifest.json", "records.log", IVS], "{version} {name}");
+            assert_eq!(
+                names,
+                ["lock", "manifest.json", "manifest.lock", "records.log", IVS],
+                "{version} {name}"
+            );
             // Nothing that was used is used again, whatever the clock says.
             let range = store.reserve(&[(key(0x1a), 5)].into(), 7).unwrap()[&key(0x1a)].clone();
             assert!(range.start >= NOW + 10, "{range:?}");

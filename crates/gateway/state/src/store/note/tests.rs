@@ -135,7 +135,7 @@ fn links_in_the_place_of_files_are_not_followed() {
     write_all(&store);
     let victim = directory.path().join("victim");
     fs::write(&victim, "as it was").unwrap();
-    for (term, name) in (70..).zip([journal::FILE, "lock", FILE, "manifest.tmp", "gateway.lock"]) {
+    for (term, name) in (70..).zip([journal::FILE, "lock", FILE, "manifest.tmp", LOCK, "gateway.lock"]) {
         let path = store.directory().join(name);
         let before = fs::read(&path).ok();
         let _ = fs::remove_file(&path);
@@ -190,6 +190,53 @@ fn the_note_expects_no_line_that_may_not_be_on_the_disk() {
     restarted(&store).enter(Role::Pair).unwrap();
     fs::write(&path, &text[..text.len() / 2]).unwrap();
     assert!(restarted(&store).windows().is_err());
+}
+
+/// Whoever reserves IVs notes it before it uses them, also beside a gateway that runs and others that do the same.
+#[test]
+fn no_iv_is_given_out_that_an_older_journal_would_give_out_again() {
+    let (_directory, gateway) = store();
+    let _claim = gateway.claim().unwrap();
+    write_all(&gateway);
+    gateway.enter(Role::Pair).unwrap();
+    let path = gateway.directory().join(journal::FILE);
+    let others = [restarted(&gateway), restarted(&gateway)];
+    for store in others.iter().chain([&gateway]).cycle().take(9) {
+        assert!(store.claim_if_free().unwrap().is_none());
+        let older = fs::read(&path).unwrap();
+        store.reserve(&[("0f".repeat(16).try_into().unwrap(), 5)].into(), 1_000).unwrap();
+        let text = fs::read(&path).unwrap();
+        fs::write(&path, older).unwrap();
+        let error = restarted(store).verify().unwrap_err().to_string();
+        assert!(error.contains("an older copy"), "{error}");
+        fs::write(&path, text).unwrap();
+        gateway.remember_pair(&PairNote::new(0)).unwrap();
+        gateway.put_windows(&[window(9)], 0, &|_| true).unwrap();
+    }
+    let known = restarted(&gateway).known().unwrap();
+    assert_eq!((known.role, known.pair), (Role::Pair, Some(PairNote::new(0))));
+}
+
+/// Two processes that change the note at once: neither undoes what the other one wrote.
+#[test]
+fn what_two_processes_note_at_once_is_noted() {
+    let (_directory, gateway) = store();
+    gateway.enter(Role::Pair).unwrap();
+    std::thread::scope(|scope| {
+        let reserves = scope.spawn(|| {
+            let other = IvStore::new(gateway.directory());
+            for _ in 0..100 {
+                other.reserve(&[("0f".repeat(16).try_into().unwrap(), 5)].into(), 1_000).unwrap();
+            }
+            other.written.load(Ordering::Relaxed)
+        });
+        for term in 1..=100 {
+            gateway.remember_pair(&PairNote { term, ..PairNote::new(0) }).unwrap();
+            assert_eq!(gateway.pair_note().unwrap().map(|note| note.term), Some(term));
+        }
+        let written = reserves.join().unwrap();
+        assert_eq!(gateway.known().unwrap().written, written);
+    });
 }
 
 /// A journal with more writes, of another directory, in the place of the own one.
