@@ -6,6 +6,7 @@ ends; `[offloads]` leaves them alone. UDP then passes in batches, and every pack
 """
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -91,7 +92,8 @@ def switched_and_back():
         assert words in advice[0]["message"], advice
     assert check("--offline") == []
     start("a")
-    wait_until(all_on, "offloads on")
+    wait_until(lambda: os.path.exists(f"{LAB}/a.sock"), "the control socket")
+    assert all_on(), "offloads are on before the gateway says that it has started"
     expected = {("lan", FORWARDING): ("on", True), ("lan", SEGMENTATION): ("on", True), ("wan", SEGMENTATION): ("on", True)}
     wait_until(lambda: told() == expected, f"the status of offloads: {told()}")
     assert check() == [], "there is nothing to say of what is on"
@@ -127,7 +129,7 @@ def left_alone():
     assert all_off() and told() == {} and check() == [], told()
     edit("a", 'mode = "keep"', 'mode = "auto"')
     reload("a")
-    wait_until(all_on, "offloads on after a reload")
+    assert all_on(), "offloads are on behind a reload"
     # Interfaces that the file names.
     ip("gw-a", "link", "add", "other", "type", "veth", "peer", "name", "others-end")
     ethtool("other", "gro", "on", FORWARDING, "off")

@@ -130,17 +130,18 @@ impl Caretaker {
         self.start(config).map_err(StartError::System)
     }
 
-    /// Routes to the interface of a data plane what the file says, or what its policies protect.
+    /// Routes to the interface of a data plane what the file says, or what its policies protect, and switches offloads on for it, so that
+    /// what comes first passes as what comes later does.
     ///
     /// # Errors
     /// If a network cannot be routed.
     pub fn route(&self, config: &Config) -> Result<(), StartError> {
         // What the kernel's policies protect is not known yet, or known already.
-        if comes_from_kernel(config) {
-            return Ok(());
+        if !comes_from_kernel(config) {
+            self.set(config.routes(), discarded(config), true)?;
+            self.care.routes.lend_address(&self.care.own());
         }
-        self.set(config.routes(), discarded(config), true)?;
-        self.care.routes.lend_address(&self.care.own());
+        self.care.look_after_offloads(true);
         Ok(())
     }
 
@@ -157,6 +158,7 @@ impl Caretaker {
             // Rules that an earlier run has left guard more than the first few policies do.
             if are_all {
                 care.guard.set(guard::entries(policies.iter()));
+                care.look_after_offloads(true);
             }
             if !is_ours {
                 return;
@@ -244,8 +246,13 @@ impl Care {
     fn look_after(&self) {
         self.guard.look_after();
         self.routes.look_after(&self.own());
-        self.offloads.look_after(|| self.guard.map_entries(Ends::of));
+        self.look_after_offloads(false);
         self.save(false);
+    }
+
+    /// The same for the offloads alone; with `at_once` the interfaces are looked up, whenever that was done last.
+    fn look_after_offloads(&self, at_once: bool) {
+        self.offloads.look_after(at_once, || self.guard.map_entries(Ends::of));
     }
 
     /// Saves what is guarded and discarded, if it is not saved; not `at_once` where that was done a moment ago.

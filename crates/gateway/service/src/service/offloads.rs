@@ -68,9 +68,13 @@ impl Offloads {
     }
 
     /// Switches on what is to be on, where that is found or another program has switched it off, and back what is not to be on
-    /// any more. `ends` are asked for every few looks.
-    pub fn look_after(&self, ends: impl FnOnce() -> Ends) {
-        self.lock().look_after(ends);
+    /// any more. `ends` are asked for every few looks, and `at_once` where something is new.
+    pub fn look_after(&self, at_once: bool, ends: impl FnOnce() -> Ends) {
+        let kept = &mut *self.lock();
+        if at_once {
+            kept.looks = 0;
+        }
+        kept.look_after(ends);
     }
 
     /// Switches back what the gateway has switched on.
@@ -304,7 +308,7 @@ mod tests {
     }
 
     fn look(offloads: &Offloads, config: &Config) {
-        offloads.look_after(|| Ends::of(&config.guard_entries()));
+        offloads.look_after(false, || Ends::of(&config.guard_entries()));
     }
 
     #[test]
@@ -343,6 +347,20 @@ mod tests {
         offloads.configure(&named);
         look(&offloads, &named);
         assert_eq!(fake.on(), ["wan rx-udp-gro-forwarding", "wan tx-udp-segmentation"]);
+    }
+
+    #[test]
+    fn a_look_at_once_finds_what_has_come_since_the_last_one() {
+        let (fake, config) = (Fake::new(), config(""));
+        let own = ("fb0".to_owned(), TX_UDP_SEGMENTATION.to_owned());
+        let feature = fake.0.lock().unwrap().remove(&own).unwrap();
+        let offloads = offloads(&fake, &config);
+        look(&offloads, &config);
+        fake.0.lock().unwrap().insert(own, feature);
+        look(&offloads, &config);
+        assert_eq!(fake.on().len(), 1, "interfaces are looked up every few looks");
+        offloads.look_after(true, || Ends::of(&config.guard_entries()));
+        assert_eq!(fake.on().len(), 3);
     }
 
     #[test]
