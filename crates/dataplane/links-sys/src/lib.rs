@@ -1,5 +1,5 @@
 //! What links need of Linux and no safe crate gives: TUN devices, batched sends and receives with
-//! control messages, socket options and filters; and the checksum by vectors.
+//! control messages, socket options and filters, programs in the kernel; and the checksum by vectors.
 //!
 //! Everything public is safe to call: descriptors are borrowed, buffers have lifetimes, and each `unsafe`
 //! block says why it is right.
@@ -13,6 +13,8 @@ mod address;
 pub mod checksum;
 #[cfg(target_os = "linux")]
 pub mod control;
+#[cfg(target_os = "linux")]
+pub mod ebpf;
 #[cfg(target_os = "linux")]
 pub mod option;
 #[cfg(target_os = "linux")]

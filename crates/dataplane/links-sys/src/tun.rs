@@ -69,3 +69,16 @@ pub fn set_offloads(queue: BorrowedFd<'_>, offloads: Offloads) -> io::Result<()>
         unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(offloads.0)) };
     crate::check(result).map(drop)
 }
+
+/// Has a program look at each packet in front of the queues of a device (`TUNSETFILTEREBPF`, Linux 4.16): what it takes no byte of is
+/// dropped. Without a program all are taken.
+///
+/// # Errors
+/// If the program is for another purpose.
+pub fn set_filter(queue: BorrowedFd<'_>, program: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    const TUNSETFILTEREBPF: u32 = 0x8004_54e1;
+    let number: libc::c_int = program.map_or(-1, |program| program.as_raw_fd());
+    // SAFETY: TUNSETFILTEREBPF reads a descriptor's number, which lives on.
+    let result = unsafe { libc::ioctl(queue.as_raw_fd(), TUNSETFILTEREBPF as _, &raw const number) };
+    crate::check(result).map(drop)
+}

@@ -19,9 +19,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod area;
-mod assembler;
 mod frames;
-mod kernel;
 mod link;
 mod neighbours;
 mod program;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use forebay_links::interface::Interface;
 use forebay_links::offload::partial::Completed;
 use forebay_links::{Link, RxDrops, TxReport};
+use forebay_links_sys::ebpf::{self, Purpose};
 use forebay_wire::{Family, Ip};
 
-use crate::kernel;
 use crate::neighbours::{Mac, Neighbours, Resolver};
 use crate::program::{MAX_ENTRIES, Take, program};
 use crate::socket::{MAX_FRAME, Xsk};
@@ -118,13 +118,13 @@ pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
 /// Opens all links, or none.
 fn open_once(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
     let interface = Interface::by_name(&options.interface)?;
-    let map = kernel::socket_map(options.queues)?;
+    let map = ebpf::socket_map(options.queues)?;
     let mut links = Vec::new();
     let resolver = Resolver::start()?;
     let attached = Arc::new(Attached::new(&interface, options, &map)?);
     for queue in 0..options.queues {
         let socket = Xsk::open(interface.index(), queue, options.frames, options.copying)?;
-        kernel::put_socket(map.as_fd(), queue, socket.fd())?;
+        ebpf::put_socket(map.as_fd(), queue, socket.fd())?;
         links.push(XdpLink {
             socket,
             ours: interface.ethernet_address()?,
@@ -151,9 +151,9 @@ impl Attached {
         use std::os::fd::AsRawFd;
         const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
         const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
-        let loaded = kernel::load(&program(&options.take, map.as_raw_fd()))?;
+        let loaded = ebpf::load(Purpose::Xdp, &program(&options.take, map.as_raw_fd()))?;
         let attach = |mode, flags| {
-            let link = kernel::attach(loaded.as_fd(), interface.index(), flags)?;
+            let link = ebpf::attach(loaded.as_fd(), interface.index(), flags)?;
             Ok(Attached { mode, _link: link })
         };
         match options.mode {

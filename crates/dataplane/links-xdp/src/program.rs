@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
+use forebay_links_sys::ebpf::assembler::{Assembler, Is, Label, R0, R1, R2, R3, R4, R5, R6, Reg, Width};
 use forebay_wire::protocol;
-
-use crate::assembler::{Assembler, Is, Label, R0, R1, R2, R3, R4, R5, R6, Reg, Width};
 
 /// Addresses with the same first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 //! The kernel gives and takes super-packets of up to 64 KiB: one system call and one way through its stack for
 //! some forty packets of a TCP stream. Here they are taken apart and put together.
 
+mod waiting;
+
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -14,6 +16,7 @@ use crate::link::{Link, RxDrops, TxReport};
 use crate::offload::merge::{self, BURST, MAX_HEAD, Merge, Merger};
 use crate::offload::split::{Split, complete_checksum};
 use crate::offload::{NEEDS_CHECKSUM, Unsound, VNET_LEN, VnetHeader};
+use waiting::Waiting;
 
 /// The longest packet that is read.
 const MAX_PACKET: usize = 65_535;
@@ -58,6 +61,20 @@ pub fn open(options: &TunOptions) -> io::Result<(Interface, Vec<TunQueue>)> {
     Ok((Interface::by_name(&name)?, queues))
 }
 
+/// Has no more than `most` packets wait in each of a device's `queues`, all of which these are. Without it the kernel's queue length bounds
+/// what it hands over at once, batches of up to 64 packets.
+///
+/// # Errors
+/// Without `CAP_BPF`, and before Linux 5.5.
+pub fn bound(queues: &mut [TunQueue], most: u32) -> io::Result<()> {
+    let Some(first) = queues.first() else { return Ok(()) };
+    let waiting = Waiting::bound(first.fd.as_fd(), queues.len(), most)?;
+    for (queue, waiting) in queues.iter_mut().zip(waiting) {
+        queue.waiting = Some(waiting);
+    }
+    Ok(())
+}
+
 /// One queue of a TUN device.
 pub struct TunQueue {
     fd: OwnedFd,
@@ -70,6 +87,7 @@ pub struct TunQueue {
     split: Split,
     merger: Merger,
     passed_over: RxDrops,
+    waiting: Option<Waiting>,
     /// Present in the first queue only, which reports the losses of all queues, because the kernel counts by device.
     interface: Option<Interface>,
 }
@@ -93,6 +111,7 @@ impl TunQueue {
             split: Split::EMPTY,
             merger: Merger::default(),
             passed_over: RxDrops::default(),
+            waiting: None,
             interface: None,
         })
     }
@@ -167,7 +186,8 @@ impl TunQueue {
 
 impl Link for TunQueue {
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
-        let mut given = 0;
+        let came = self.waiting.as_ref().map(Waiting::came);
+        let (mut given, mut taken, mut nothing_left) = (0, 0, None);
         while given < room {
             if let Some((head, body)) = self.split.next(&self.buffer[PACKET..self.end]) {
                 take(head, body);
@@ -176,7 +196,10 @@ impl Link for TunQueue {
             }
             let header = match self.read() {
                 Ok(Some(header)) => header,
-                Ok(None) => break,
+                Ok(None) => {
+                    nothing_left = came;
+                    break;
+                }
                 // What has been given is not lost; the error will come again.
                 Err(_) if given > 0 => break,
                 Err(error) => return Err(error),
@@ -184,14 +207,18 @@ impl Link for TunQueue {
             match self.prepare(&header) {
                 Ok(()) if self.split.is_empty() => {
                     take(&self.buffer[PACKET..self.end], &[]);
-                    given += 1;
+                    (given, taken) = (given + 1, taken + 1);
                 }
-                Ok(()) => {}
+                Ok(()) => taken += self.split.count(),
                 Err(Unsound) => {
                     self.split = Split::EMPTY;
                     self.passed_over.malformed += 1;
+                    taken += 1;
                 }
             }
+        }
+        if let Some(waiting) = &mut self.waiting {
+            waiting.took(taken as u64, nothing_left);
         }
         Ok(given)
     }

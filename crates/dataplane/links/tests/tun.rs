@@ -363,6 +363,44 @@ fn what_is_not_read_in_time_is_counted() {
     });
 }
 
+/// Batches that the kernel hands over at once count by their packets, in each queue, and what was taken makes room again.
+#[test]
+fn what_waits_is_bounded_in_packets() {
+    let Some(namespace) = Namespace::new() else { return };
+    namespace.run(|| {
+        let (interface, mut queues) = tun::open(&TunOptions { queues: 2, ..TunOptions::default() }).unwrap();
+        interface.set_queue_len(1000).unwrap();
+        interface.set_up(true).unwrap();
+        interface.add_address("10.7.0.1".parse().unwrap(), 24).unwrap();
+        interface.add_route("10.7.0.0".parse().unwrap(), 24).unwrap();
+        if let Err(error) = tun::bound(&mut queues, 100) {
+            return eprintln!("skipped: no programs in the kernel: {error}");
+        }
+        assert!(queues[0].merges_udp(), "Linux 6.2");
+        // A flow has one queue: the other one's bound is its own.
+        let socket = UdpSocket::bind("10.7.0.1:0").unwrap();
+        option::set(socket.as_fd(), 17, 103, 500).unwrap(); // UDP_SEGMENT
+        let send = |batches: usize, packets: usize| {
+            for _ in 0..batches {
+                socket.send_to(&vec![7; 500 * packets], "10.7.0.2:9").unwrap();
+            }
+        };
+        let mut dropped = 0;
+        for (batches, packets, expected) in [(30, 32, 128_usize), (300, 1, 100), (3, 40, 120), (99, 1, 99)] {
+            send(batches, packets);
+            let mut come = 0;
+            // In bursts, as a gateway does, the last of which finds nothing.
+            let mut receive = || {
+                queues.iter_mut().map(|one| one.receive(64, &mut |_, _| come += 1).unwrap()).sum::<usize>()
+            };
+            while receive() > 0 {}
+            assert_eq!(come, expected, "{batches} times {packets}");
+            dropped += batches - expected.div_ceil(packets);
+            assert_eq!(queues[0].rx_drops().overrun, dropped as u64);
+        }
+    });
+}
+
 #[test]
 fn queues_share_a_device() {
     let Some(namespace) = Namespace::new() else { return };

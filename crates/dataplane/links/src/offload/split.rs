@@ -57,6 +57,11 @@ impl Split {
         self.at == self.end
     }
 
+    /// How many segments are left.
+    pub fn count(&self) -> usize {
+        (self.end - self.at).div_ceil(self.gso_size.max(1))
+    }
+
     /// Looks at super-packet `packet`, of which `header` says that it is `kind`.
     ///
     /// # Errors

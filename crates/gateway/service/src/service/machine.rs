@@ -38,7 +38,7 @@ impl Host for Machine {
     fn tun(&self, tun: &Tun, workers: usize) -> Result<Queues, StartError> {
         let options = TunOptions { name: tun.name.clone(), queues: workers, offloads: tun.offload };
         let name = &tun.name;
-        let (interface, queues) = tun::open(&options).map_err(link_error(format!("interface {name}")))?;
+        let (interface, mut queues) = tun::open(&options).map_err(link_error(format!("interface {name}")))?;
         let failed = |what: &str| link_error(format!("interface {name}: {what}"));
         interface.set_mtu(tun.mtu.into()).map_err(failed("cannot set the MTU"))?;
         for address in broadcasts(tun, Path::new("/")) {
@@ -60,6 +60,12 @@ impl Host for Machine {
             }
         }
         interface.set_queue_len(tun.queue_length).map_err(failed("cannot set the queue length"))?;
+        if let Err(error) = tun::bound(&mut queues, tun.queue_length) {
+            tracing::info!(
+                interface = %name, %error,
+                "`queue_length` counts a batch of packets as one: to count packets, the gateway needs CAP_BPF and Linux 5.5"
+            );
+        }
         interface.set_up(true).map_err(failed("cannot bring the interface up"))?;
         if let Err(error) = interface.accept_own_sources() {
             tracing::warn!(

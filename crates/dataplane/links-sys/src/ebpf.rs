@@ -1,12 +1,29 @@
-//! bpf(2), as far as one map and one program need it.
+//! bpf(2), as far as a map and a program need it: that of AF_XDP, and that in front of the queues of a TUN device.
+
+pub mod assembler;
+mod counters;
 
 use std::ffi::CStr;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+pub use counters::Counters;
+
+/// What a program is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Says what becomes of a frame of an Ethernet device.
+    Xdp,
+    /// Says how many bytes are taken of a packet.
+    Filter,
+}
+
 /// Makes a map from queues to sockets of AF_XDP.
-pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// What the system says, as for all of these.
+pub fn socket_map(queues: u32) -> io::Result<OwnedFd> {
     const BPF_MAP_TYPE_XSKMAP: u32 = 17;
     let mut attributes = MapCreate {
         map_type: BPF_MAP_TYPE_XSKMAP,
@@ -19,8 +36,26 @@ pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
     unsafe { descriptor(MAP_CREATE, &mut attributes) }
 }
 
+/// Makes a map of `entries` values of so many bytes, by their number, which the process can map (Linux 5.5).
+fn array(entries: u32, size: u32) -> io::Result<OwnedFd> {
+    const BPF_MAP_TYPE_ARRAY: u32 = 2;
+    const BPF_F_MMAPABLE: u32 = 1 << 10;
+    let mut attributes = MapCreate {
+        map_type: BPF_MAP_TYPE_ARRAY,
+        key_size: 4,
+        value_size: size,
+        max_entries: entries,
+        map_flags: BPF_F_MMAPABLE,
+    };
+    // SAFETY: the attributes are the command's, without addresses.
+    unsafe { descriptor(MAP_CREATE, &mut attributes) }
+}
+
 /// Puts a socket under a queue.
-pub(crate) fn put_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says.
+pub fn put_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
     let value = socket.as_raw_fd();
     let mut attributes = MapUpdate {
         map: map.as_raw_fd() as u32,
@@ -33,13 +68,21 @@ pub(crate) fn put_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>
     unsafe { call(MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
 }
 
-/// Has the kernel check a program and load it; its objections are in the error.
-pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
+/// Has the kernel check a program and load it.
+///
+/// # Errors
+/// What the system says, with its objections.
+pub fn load(purpose: Purpose, program: &[u64]) -> io::Result<OwnedFd> {
+    const BPF_PROG_TYPE_SOCKET_FILTER: u32 = 1;
     const BPF_PROG_TYPE_XDP: u32 = 6;
     const LICENSE: &CStr = c"Apache-2.0 OR MIT";
+    let (program_type, expected_attach) = match purpose {
+        Purpose::Xdp => (BPF_PROG_TYPE_XDP, BPF_XDP),
+        Purpose::Filter => (BPF_PROG_TYPE_SOCKET_FILTER, 0),
+    };
     let mut log = vec![0u8; 64 * 1024];
     let mut attributes = ProgramLoad {
-        program_type: BPF_PROG_TYPE_XDP,
+        program_type,
         instructions: program.len() as u32,
         code: program.as_ptr().expose_provenance() as u64,
         license: LICENSE.as_ptr().expose_provenance() as u64,
@@ -50,7 +93,7 @@ pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
         flags: 0,
         name: *b"forebay\0\0\0\0\0\0\0\0\0",
         interface: 0,
-        expected_attach: BPF_XDP,
+        expected_attach,
     };
     // SAFETY: the attributes are the command's; the program is as long as stated, the license ends with a zero, and
     // both outlive the call; there is no log.
@@ -70,7 +113,10 @@ pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
 
 /// Attaches a program to an interface, with the flags of `IFLA_XDP_FLAGS`; it is detached when the descriptor
 /// is closed.
-pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// What the system says.
+pub fn attach(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     let mut attributes =
         LinkCreate { program: program.as_raw_fd() as u32, interface, attach_type: BPF_XDP, flags };
     // SAFETY: the attributes are the command's, without addresses.
