@@ -102,6 +102,7 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
         println!("{}", serde_json::to_string_pretty(&figures.document(&setup)).into_diagnostic()?);
     } else {
         print(&figures);
+        setup.notes.iter().for_each(|note| println!("note: {note}"));
     }
     Ok(answer(&figures))
 }

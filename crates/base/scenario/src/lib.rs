@@ -5,6 +5,7 @@
 //! found, what was expected, and the nearest valid key.
 
 pub mod decimal;
+pub mod idle;
 pub mod schema;
 pub mod section;
 pub mod tree;

@@ -7,6 +7,7 @@
 
 mod diff;
 mod guard;
+mod idle;
 mod keys;
 mod links;
 mod manual_keys;
@@ -181,6 +182,7 @@ fn read(text: &str, name: &str, directory: &Path, mut notes: FileFindings) -> Re
     if let Some(config) = &parts {
         check_together(config, &top, text, &context);
         check_written(config, name, &top, &context);
+        idle::note(config, &top, &context);
     }
     let Context { findings, notes, settings, .. } = context;
     let mut notes = notes.into_inner();

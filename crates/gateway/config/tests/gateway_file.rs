@@ -673,6 +673,53 @@ fn keys_of_what_is_not_there_are_warnings() {
     }
 }
 
+/// Each key with a file in which it has nothing to do, and with one in which it has.
+#[test]
+fn keys_that_the_rest_of_the_file_leaves_idle_are_warnings() {
+    let warned = |text: &str| {
+        let config = read(&format!("{text}\n{}", with_sa(""))).unwrap();
+        let texts = config.warnings.iter().map(ToString::to_string);
+        texts.filter(|text| text.contains("has no effect w")).collect::<Vec<_>>()
+    };
+    let card = "[[processor]]\nkind = \"core\"\n[[processor]]\nkind = \"card\"\n";
+    let one = "[[processor]]\nkind = \"core\"\n";
+    for key in ["burst = 64", "patience = 8", "slack = \"20 ms\"", "audit_every = 0", "hold = \"100 ms\""] {
+        let limits = format!("[limits]\n{key}");
+        let name = key.split(' ').next().unwrap();
+        let found = warned(&limits);
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("`{name}` has no effect with")),
+            "{found:?}"
+        );
+        assert_eq!(warned(&format!("{card}{limits}")), [""; 0], "{key}");
+    }
+    // A core that is held up is overtaken by others.
+    assert_eq!(warned("[[processor]]\nkind = \"core\"\ncount = 2\n[limits]\nhold = \"1 s\""), [""; 0]);
+    for key in ["policy = \"single\"", "policy = \"adaptive-alpha\"", "lateness = false"] {
+        assert_eq!(warned(&format!("[scheduler]\n{key}")).len(), 1, "{key}");
+        assert_eq!(warned(&format!("{card}[scheduler]\n{key}")), [""; 0], "{key}");
+    }
+    for key in ["alpha = 2", "beta = \"1 us\""] {
+        assert_eq!(warned(&format!("{one}{key}")).len(), 1, "{key}");
+        assert_eq!(warned(&format!("{card}{key}")), [""; 0], "{key}");
+        for policy in ["round-robin", "shortest-queue"] {
+            let found = warned(&format!("{card}{key}\n[scheduler]\npolicy = \"{policy}\""));
+            assert!(found.len() == 1 && found[0].contains("predicts no time"), "{found:?}");
+        }
+    }
+    let classes = |first: &str, second: &str, more: &str| {
+        let class = |name: &str, keys: &str| format!("[[class]]\nname = \"{name}\"\n{keys}\n");
+        warned(&format!("{more}{}{}", class("a", first), class("b", second)))
+    };
+    let bound = "dscp = \"ef\"\nlatency_bound = \"200 us\"";
+    assert_eq!(classes(bound, "", "").len(), 1);
+    assert_eq!(classes(bound, "", card), [""; 0]);
+    let found = classes(bound, "", &format!("{card}[scheduler]\nbatch = 1\n"));
+    assert!(found.len() == 1 && found[0].contains("a `batch` of 1"), "{found:?}");
+    assert_eq!(classes("dscp = \"ef\"", "weight = 4", "").len(), 1);
+    assert_eq!(classes("dscp = \"ef\"\nweight = 2", "weight = 4", ""), [""; 0]);
+}
+
 #[test]
 fn a_link_without_listen_leaves_others_what_they_name() {
     let sockets = |others: &str| {

@@ -33,6 +33,8 @@ pub struct Setup {
     pub long_paths: LongPaths,
     /// Pipeline, caches, write buffer and memory.
     pub config: Config,
+    /// What the reader of the figures should know.
+    pub notes: Vec<String>,
     /// The file with every default filled in.
     pub resolved: Json,
 }

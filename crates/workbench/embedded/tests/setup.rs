@@ -48,6 +48,29 @@ fn values_are_taken() {
 }
 
 #[test]
+fn keys_that_another_one_disables_are_noted_or_refused() {
+    let notes = |text: &str, sets: &[&str]| setup(&format!("{LEAST}{text}"), sets).unwrap().notes;
+    let long = "[core]\nlong_paths = \"latency\"\n";
+    assert_eq!(notes(long, &[]), ["`long_paths` of [core] has no effect with `instructions = none`"]);
+    assert_eq!(notes(long, &["core.instructions=ipsec"]), [""; 0]);
+    for cache in ["icache", "dcache"] {
+        let random = format!("[{cache}]\nreplacement = \"random\"\nseed = 5\n");
+        let expected =
+            ["replacement", "seed"].map(|key| format!("`{key}` of [{cache}] has no effect with `ways = 1`"));
+        assert_eq!(notes(&random, &[]), expected);
+        assert_eq!(notes(&random, &[&format!("{cache}.ways=2")]), [""; 0]);
+    }
+    let packets = ["packets = 5", "direction = \"in\"", "checksums = false"];
+    for key in packets {
+        for other in ["image = \"input.bin\"", ""] {
+            let error = setup(&format!("{LEAST}[input]\n{other}\n{key}\n"), &[]).unwrap_err();
+            assert!(error.contains("has no effect") && !error.contains('\n'), "{key} {other}: {error}");
+        }
+        assert_eq!(notes(&format!("[input]\ncapture = \"demo\"\nsas = \"sas.toml\"\n{key}\n"), &[]), [""; 0]);
+    }
+}
+
+#[test]
 fn mistakes_have_their_place_and_a_hint() {
     let cases = [
         (

@@ -223,7 +223,7 @@ fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<
     let buses = processors::buses(&top, &mut resolved);
     let mut processors = processors::read(&top, &buses, &mut suites, &mut notes, &mut resolved);
     let scheduler = scheduler::read(&top, &mut processors, &buses, classes, &mut notes, &mut resolved);
-    idle::note(&top, &mut notes);
+    idle::note(root, &top, &mut notes);
     let cores = cores::read(&top, traffic.as_ref(), &mut resolved);
     if !findings.borrow().is_empty() {
         return None;

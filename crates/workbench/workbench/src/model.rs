@@ -497,7 +497,7 @@ fn embedded(setup: &Setup, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> 
         error => NoFigures::Embedded(prepared.report(&error)),
     })?;
     let figures = prepared.figures(setup, &done, &accounts[0]);
-    Ok(Ran { seed: 0, outcome: Outcome::Embedded(Box::new(figures)), notes: Vec::new() })
+    Ok(Ran { seed: 0, outcome: Outcome::Embedded(Box::new(figures)), notes: setup.notes.clone() })
 }
 
 /// That a file is of firmware, in a program that is built without its model.

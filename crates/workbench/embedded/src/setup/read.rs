@@ -5,6 +5,7 @@ use std::path::Path;
 
 use forebay_diagnostics::{Findings, Place, Problem};
 use forebay_riscv::{Branches, CacheConfig, Config, Extension, Policy, Replacement};
+use forebay_scenario::idle::{self, Idle};
 use forebay_scenario::schema::known;
 use forebay_scenario::{Section, Table, Unit, Value, tables};
 use serde_json::Value as Json;
@@ -17,6 +18,25 @@ use crate::schema::PARTS;
 const CYCLES_MAX: u64 = 10_000;
 /// Instructions that may run unless the file says otherwise.
 const LIMIT: u64 = 100_000_000_000;
+
+/// Keys that another one disables.
+const IDLE: &[Idle] = &[
+    Idle {
+        section: "core",
+        keys: &["long_paths"],
+        by: "instructions",
+        of: "core",
+        default: "none",
+        values: &["none"],
+    },
+    one_way("icache"),
+    one_way("dcache"),
+];
+
+/// Of a cache that is direct-mapped: each line has one place.
+const fn one_way(section: &'static str) -> Idle {
+    Idle { section, keys: &["replacement", "seed"], by: "ways", of: section, default: "1", values: &["1"] }
+}
 
 pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) -> Option<Setup> {
     let start = Place { source: 0, span: 0..0 };
@@ -80,6 +100,8 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
             _ => Branches::NotTaken,
         },
     };
+    let mut notes = Vec::new();
+    idle::note(table, &top, IDLE, &mut notes);
     let mut setup = Setup {
         firmware: executable?,
         functions: path(&firmware, "functions"),
@@ -93,6 +115,7 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
             _ => LongPaths::Clock,
         },
         config,
+        notes,
         resolved: Json::Null,
     };
     setup.resolve();
@@ -101,9 +124,16 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
 
 fn input(section: &Section<'_>, folder: &Path) -> Input {
     let path = |key| section.text(key).map(|text| folder.join(text));
+    let of_packets = |why: &str, help: &str| {
+        for key in ["packets", "direction", "checksums"].into_iter().filter(|key| section.has(key)) {
+            section.conflict(key, format!("`{key}` has no effect {why}"), help);
+        }
+    };
     if let Some(image) = path("image") {
         if section.has("capture") || section.has("sas") {
             section.conflict("image", "an image is given as well as what to make one of", "take one away");
+        } else {
+            of_packets("beside `image`, which the firmware is given as it is", "take it away");
         }
         return Input::Image(image);
     }
@@ -137,7 +167,11 @@ fn input(section: &Section<'_>, folder: &Path) -> Input {
             section.missing("capture", "capture = \"packets.pcap\"");
             Input::Nothing
         }
-        (None, None) => Input::Nothing,
+        (None, None) => {
+            let help = "give `capture` and `sas`, or take it away";
+            of_packets("without packets: neither `capture` nor `image` is given", help);
+            Input::Nothing
+        }
     }
 }
 

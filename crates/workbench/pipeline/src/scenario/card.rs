@@ -29,6 +29,7 @@ use std::path::Path;
 
 use forebay_diagnostics::{FileErrors, Findings, Place};
 use forebay_models::card::{Card, Resource};
+use forebay_scenario::idle::{self, Idle};
 use forebay_scenario::{Section, Table, Unit, tables};
 use serde_json::{Map, Value as Json};
 
@@ -132,10 +133,35 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
         top.conflict("resource", what.0, "see docs/models.md, section Inline cards");
         return None;
     }
-    let notes =
-        vec!["a resource crossed several times is simulated as one stage of all crossings".to_owned()];
-    let notes = if card.resources.iter().any(|one| one.crossings != 1.0) { notes } else { Vec::new() };
+    let mut notes = Vec::new();
+    if card.resources.iter().any(|one| one.crossings > 0.0 && one.crossings != 1.0) {
+        notes.push("a resource crossed several times is simulated as one stage of all crossings".to_owned());
+    }
+    note_idle(root, &top, &card, &mut notes);
     Some(CardScenario { card, payload, offered_bps, pipeline, runs, notes, resolved: resolved.into() })
+}
+
+/// Notes keys that others disable.
+fn note_idle(root: &Table, top: &Section<'_>, card: &Card, notes: &mut Vec<String>) {
+    let constant = Idle {
+        section: "",
+        keys: &["seed", "runs"],
+        by: "distribution",
+        of: "",
+        default: "constant",
+        values: &["constant"],
+    };
+    idle::note(root, top, &[constant], notes);
+    let tables = tables(top, "resource");
+    for ((table, _), resource) in tables.iter().zip(&card.resources).filter(|(_, one)| one.crossings == 0.0) {
+        for key in ["overhead_bytes", "overhead"].into_iter().filter(|key| table.get(key).is_some()) {
+            notes.push(format!("`{key}` of `{}` has no effect: nothing crosses it", resource.name));
+        }
+    }
+    if top.has("headers") && tables.iter().all(|(table, _)| table.get("seen").is_some()) {
+        notes
+            .push("`headers` has no effect: what was seen of every resource has everything in it".to_owned());
+    }
 }
 
 fn not_negative(section: &Section<'_>, key: &str) -> Option<f64> {
@@ -203,6 +229,10 @@ fn resource(
         let (seen, busy) = (section.positive("seen", Unit::Rate), section.positive("busy", Unit::None));
         let (seen, busy) = (seen?.as_f64(), busy?.as_f64());
         map.extend([("seen".to_owned(), seen.into()), ("busy".to_owned(), busy.into())]);
+        if name == MEMORY && transfers.is_some() {
+            let message = "`memory_transfers` means nothing where `memory` has `seen` and `busy`";
+            section.conflict("seen", message, "what was seen has everything in it");
+        }
         return Some(Resource::new(name, seen / busy, 1.0));
     }
     if !section.has("rate") {

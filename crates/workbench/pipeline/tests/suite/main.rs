@@ -5,6 +5,7 @@ mod blocking;
 mod branches;
 mod breakdowns;
 mod by_hand;
+mod card;
 mod chain;
 mod claims;
 mod files;
