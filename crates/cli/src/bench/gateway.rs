@@ -164,6 +164,16 @@ fn enter() -> miette::Result<miette::Report> {
 }
 
 fn print(document: &Document) {
+    if !document.results.is_empty() {
+        print_results(document);
+    }
+    for one in &document.missing {
+        let text = format!("\n{}, {}: not measured: {}\n", one.link, one.forwarder, one.why);
+        print!("{}", columns::fit(&text, columns::width()));
+    }
+}
+
+fn print_results(document: &Document) {
     let gateway: Vec<String> = document.gateway_cpus.iter().map(usize::to_string).collect();
     let mut generators: Vec<_> = document.results.iter().map(|line| line.generator).collect();
     generators.sort_unstable();
@@ -187,9 +197,10 @@ fn print(document: &Document) {
     let mut rows = vec![words.map(str::to_owned).to_vec()];
     rows.extend(document.results.iter().map(row));
     print!("{}", columns::table(3, &rows, columns::width()));
-    for one in &document.missing {
-        let text = format!("{}, {}: not measured: {}\n", one.link, one.forwarder, one.why);
-        print!("\n{}", columns::fit(&text, columns::width()));
+    if document.results.iter().any(Line::is_offered_too_little) {
+        let text =
+            "* The generator was the limit: all that it sent arrived, and the forwarder may carry more.\n";
+        print!("{}", columns::fit(text, columns::width()));
     }
 }
 
@@ -202,7 +213,7 @@ fn row(line: &Line) -> Vec<String> {
         line.direction.to_owned(),
         line.size.to_string(),
         line.flows.to_string(),
-        format!("{:.3}", median / 1e6),
+        format!("{:.3}{}", median / 1e6, if line.is_offered_too_little() { "*" } else { "" }),
         format!("{:.3} to {:.3}", lowest / 1e6, highest / 1e6),
         cpu,
         format!("{:.2}", line.offered_per_s.median / 1e6),

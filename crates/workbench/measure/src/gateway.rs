@@ -116,6 +116,16 @@ pub struct Line {
     pub cpu_us_per_packet: Option<Spread>,
 }
 
+/// Share of what is offered from which on it counts as all of it: packets are on their way when counts are read.
+const ALL: f64 = 0.97;
+
+impl Line {
+    /// Whether everything that was offered arrived, so that the generator is what is measured.
+    pub fn is_offered_too_little(&self) -> bool {
+        self.packets_per_s.median >= ALL * self.offered_per_s.median
+    }
+}
+
 /// A figure of several rounds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spread {

@@ -344,8 +344,9 @@ fn last_words(log: &str) -> Option<String> {
     let text = log.rsplit_once("× ").map_or(log, |(_, text)| text);
     let lines =
         text.lines().map(|line| line.trim_matches(|c: char| c.is_whitespace() || "│├╰─▶".contains(c)));
-    let said: Vec<&str> =
-        lines.take_while(|line| !line.starts_with("help:")).filter(|line| !line.is_empty()).collect();
+    // What is shown of a file is of one that has gone.
+    let is_message = |line: &&str| !line.starts_with("help:") && !line.starts_with("╭");
+    let said: Vec<&str> = lines.take_while(is_message).filter(|line| !line.is_empty()).collect();
     match log.contains("× ") {
         true => Some(said.join(" ")),
         false => said.last().map(|line| (*line).to_owned()),
@@ -360,6 +361,8 @@ mod tests {
     fn the_error_of_a_program_is_its_last_words() {
         let log = "INFO gateway started\n  × dpdk-1: this program has\n  │ no DPDK\n  ╰─▶ it was built without\n  help: build it\n";
         assert_eq!(last_words(log).unwrap(), "dpdk-1: this program has no DPDK it was built without");
+        let log = "  × unknown key `a`\n    ╭─[/run/bench/gateway.toml:15:1]\n 15 │ a = *\n    ╰────\n  help: none\n";
+        assert_eq!(last_words(log).unwrap(), "unknown key `a`");
         assert_eq!(last_words("one\nsetpriv: no such file\n").unwrap(), "setpriv: no such file");
         assert_eq!(last_words(""), None);
     }
