@@ -21,7 +21,7 @@ const PLACES: usize = 2 * LONGEST;
 const LEARNED: usize = 8;
 /// Neighbours that are compared before anything else is done.
 const SAMPLES: usize = 8;
-/// Bursts that are left as they are behind one in which too little would be gained.
+/// Bursts that are left as they are, and are not looked at, behind one in which too little would be gained.
 const PAUSE: u32 = 31;
 /// The same where there was something to learn.
 const LEARNING: u32 = 3;
@@ -91,11 +91,13 @@ impl SideBySide {
     pub fn arrange(&mut self, direction: Direction, burst: &mut Vec<Job>) {
         self.has_moved = false;
         self.unknown.clear();
-        if !self.is_on || burst.len() < 3 || is_in_runs(direction, burst) {
+        if !self.is_on || burst.len() < 3 {
             return;
         }
         if self.pause > 0 {
             self.pause -= 1;
+        } else if is_in_runs(direction, burst) {
+            self.pause = PAUSE;
         } else if burst.len() <= LONGEST {
             self.arrange_several(direction, burst);
         }
