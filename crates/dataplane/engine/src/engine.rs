@@ -2,7 +2,8 @@
 //! for each of its CPU cores; all of them use the same SAs.
 //!
 //! ```text
-//! prepare_burst:  databases: gather -> prepare -> tickets                                       (admit.rs)
+//! prepare_burst:  packets of each SA side by side, on this core                           (side_by_side.rs)
+//!                 databases: gather -> prepare -> tickets                                       (admit.rs)
 //! carry:          crypto in place, on this core                                                 (in_place.rs)
 //!                 or, with other processors: slots, scheduler                                   (admit.rs)
 //!                    poll: answers taken (collect.rs), shares placed and own share done (place.rs)

@@ -9,8 +9,8 @@
 //! moves past one of which nothing is known. If the policies have changed meanwhile, the burst is put back as it came.
 
 use forebay_crypto::{Direction, Job};
-use forebay_ipsec::Ipsec;
-use forebay_wire::{Ipv4, protocol};
+use forebay_ipsec::{Ipsec, esp_spi};
+use forebay_wire::Ipv4;
 
 /// Pairs of addresses whose SAs are known: 64 KiB.
 const KNOWN: usize = 4096;
@@ -69,7 +69,7 @@ impl SideBySide {
         SideBySide {
             is_on,
             pause: 0,
-            known: vec![NOBODY; KNOWN].into(),
+            known: vec![NOBODY; if is_on { KNOWN } else { 0 }].into(),
             policies: 0,
             places: vec![Place::default(); PLACES].into(),
             part: 0,
@@ -123,7 +123,7 @@ impl SideBySide {
             let bytes = job.packet.bytes();
             let key = match direction {
                 Direction::Seal => self.known_sa(bytes),
-                Direction::Open => spi(bytes),
+                Direction::Open => esp_spi(bytes),
             };
             runs += usize::from(key.is_none() || key != last);
             last = key;
@@ -239,7 +239,7 @@ fn is_in_runs(direction: Direction, burst: &[Job]) -> bool {
 fn key_of(direction: Direction, packet: &[u8]) -> Option<u64> {
     match direction {
         Direction::Seal => addresses(packet).map(u64::from_ne_bytes),
-        Direction::Open => spi(packet).map(u64::from),
+        Direction::Open => esp_spi(packet).map(u64::from),
     }
 }
 
@@ -247,25 +247,6 @@ fn key_of(direction: Direction, packet: &[u8]) -> Option<u64> {
 #[inline]
 fn addresses(packet: &[u8]) -> Option<[u8; 8]> {
     Ipv4::parse(packet).ok().map(|ip| ip.raw_addresses())
-}
-
-/// The SPI of a packet with ESP, as nearly all are: in IPv4 without options and fragments, or IPv6 without extensions, with or
-/// without UDP.
-#[inline]
-fn spi(packet: &[u8]) -> Option<u32> {
-    let (next, at) = match packet {
-        [0x45, ..] if packet.get(6..8).is_some_and(|flags| flags[0] & 0x3f | flags[1] == 0) => {
-            (packet.get(9)?, 20)
-        }
-        [first, ..] if first >> 4 == 6 => (packet.get(6)?, 40),
-        _ => return None,
-    };
-    let at = match *next {
-        protocol::ESP => at,
-        protocol::UDP => at + 8,
-        _ => return None,
-    };
-    packet.get(at..at + 4)?.first_chunk().map(|spi| u32::from_be_bytes(*spi))
 }
 
 #[inline]

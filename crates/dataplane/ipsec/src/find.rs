@@ -59,6 +59,13 @@ impl EspAt {
     }
 }
 
+/// The SPI of a packet with ESP, directly or in UDP; `None` if it has none, or does not show it.
+#[inline]
+pub fn esp_spi(packet: &[u8]) -> Option<u32> {
+    let ip = Ip::parse(packet).ok()?;
+    EspAt::find(&ip).ok().map(|found| found.spi)
+}
+
 /// Where the AH header of a received packet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AhAt {

@@ -29,6 +29,7 @@ mod sad;
 mod step;
 mod watch;
 
+pub use find::esp_spi;
 pub use forebay_drops::{DropCounts, DropReason};
 pub use forebay_iptfs::{self as iptfs, Iptfs};
 pub use forebay_reassembly::{self as reassembly, Reassembler, Reassembly};

@@ -8,7 +8,7 @@ use crate::pair;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, Limits, Order, Output, ProcessorSetup, Settings};
-use forebay_ipsec::DropReason;
+use forebay_ipsec::{Action, DropReason, Policy, PolicyPlace};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
@@ -109,6 +109,27 @@ fn packets_of_an_sa_that_come_apart_are_put_side_by_side() {
             let last = runs.pop().expect("rounds");
             assert_eq!(last == 4, order == Order::PerSa, "{direction:?} {order:?} {runs:?} {last}");
         }
+    }
+}
+
+/// What a policy lets through inbound is no ESP, whatever stands where an SPI would: its packets stay where they are.
+#[test]
+fn packets_that_no_sa_is_for_keep_their_order() {
+    let mut engine = cores(Direction::Open, 1, &settings(Order::PerSa)).remove(0);
+    let policy = Policy::new("all", Direction::Open, Action::Bypass);
+    engine.add_policy(policy, PolicyPlace::Last).expect("a policy");
+    for _ in 0..40 {
+        let mut jobs = burst(&mut engine, 0..64);
+        for (number, job) in (0..).zip(&mut jobs) {
+            let len = (job.packet.len() - 20) as u16;
+            let udp = &mut job.packet.bytes_mut()[20..32];
+            udp[..4].copy_from_slice(&[4, 0, 0, 53]);
+            udp[4..6].copy_from_slice(&len.to_be_bytes());
+            // One flow, with two values where ESP in UDP would have an SPI.
+            udp[8..].copy_from_slice(&[0, 0, 1, number % 2]);
+        }
+        engine.admit_burst(Direction::Open, &mut jobs);
+        assert_eq!(tags(&mut engine), (0..64).collect::<Vec<_>>());
     }
 }
 

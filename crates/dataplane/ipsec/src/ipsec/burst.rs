@@ -4,7 +4,7 @@ use forebay_crypto::{Direction, Job, SessionId};
 use forebay_wire::{Ip, Ipv4};
 
 use super::Ipsec;
-use crate::find::EspAt;
+use crate::find::esp_spi;
 use crate::step::{Next, Prepared, Stop};
 use forebay_drops::DropReason;
 
@@ -118,8 +118,7 @@ impl Ipsec {
         for jobs in jobs.chunks(WARM_AT_ONCE) {
             let mut spis = [0; WARM_AT_ONCE];
             for (job, spi) in jobs.iter().zip(&mut spis) {
-                let found = Ip::parse(job.packet.bytes()).ok().and_then(|ip| EspAt::find(&ip).ok());
-                let found = found.map_or(0, |found| found.spi);
+                let found = esp_spi(job.packet.bytes()).unwrap_or(0);
                 if std::mem::replace(&mut last, found) != found {
                     *spi = found;
                 }
