@@ -14,6 +14,7 @@ use forebay_time::Duration;
 
 use super::processors::{Processor, ProcessorKind};
 use super::reader::{Context, Reader, tables};
+use super::schema::POLICY_KEYS;
 
 /// How packets find their processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,17 +92,8 @@ fn policy(processors: Option<&[Processor]>, section: &Reader<'_>) -> Option<Poli
         Policy::Registered(registered) => parameters(registered.kind()).collect(),
         _ => used.to_vec(),
     };
-    let all = [
-        "processor",
-        "threshold",
-        "small",
-        "large",
-        "alpha_upper",
-        "alpha_lower",
-        "alpha_most",
-        "alpha_period",
-    ];
-    let all = all.into_iter().chain(forebay_scheduler::registered().into_iter().flat_map(parameters));
+    let all =
+        POLICY_KEYS.iter().copied().chain(forebay_scheduler::registered().into_iter().flat_map(parameters));
     for key in all.filter(|key| section.has(key) && !of_policy.contains(key)) {
         let message = format!("`{key}` does not apply to policy `{word}`");
         section.conflict(key, message, "remove the key, or choose another policy");

@@ -16,7 +16,7 @@ pub use forebay_scenario::schema::{Absent, Key, Part, TEXTS, Takes};
 
 use forebay_sas::OtherKeys;
 
-pub use disabled::{DISABLED, IDLE, WITHOUT_TIMES, Without};
+pub use disabled::{DISABLED, IDLE, POLICY_KEYS, WITHOUT_TIMES, Without};
 
 /// A section that stands once.
 const fn once(section: &'static str, keys: &'static [Key]) -> Part {

@@ -73,15 +73,19 @@ pub fn mmc(arrivals: f64, service: f64, servers: u32) -> Result<Queue, Error> {
     let blocking = (1..=servers).fold(1.0, |b, n| offered * b / (f64::from(n) + offered * b));
     let waits = blocking / (1.0 - utilisation * (1.0 - blocking));
     let mean_queue = waits * utilisation / (1.0 - utilisation);
-    let mean_occupancy = mean_queue + offered;
-    Ok(Queue {
+    Ok(unlimited(arrivals, utilisation, mean_queue, mean_queue + offered))
+}
+
+/// A queue that loses nothing, with the mean delay by Little's law.
+fn unlimited(arrivals: f64, utilisation: f64, mean_queue: f64, mean_occupancy: f64) -> Queue {
+    Queue {
         throughput_pps: arrivals,
         loss_probability: 0.0,
         utilisation,
         mean_occupancy,
         mean_queue,
         mean_delay_s: mean_occupancy / arrivals,
-    })
+    }
 }
 
 /// One server, unlimited room, service times of any law with this mean and variance (Pollaczek and Khinchine; Kleinrock,
@@ -95,15 +99,7 @@ pub fn mg1(arrivals: f64, mean_s: f64, variance: f64) -> Result<Queue, Error> {
         return Err(Error::Unstable { utilisation });
     }
     let mean_queue = arrivals * arrivals * (variance + mean_s * mean_s) / (2.0 * (1.0 - utilisation));
-    let mean_occupancy = mean_queue + utilisation;
-    Ok(Queue {
-        throughput_pps: arrivals,
-        loss_probability: 0.0,
-        utilisation,
-        mean_occupancy,
-        mean_queue,
-        mean_delay_s: mean_occupancy / arrivals,
-    })
+    Ok(unlimited(arrivals, utilisation, mean_queue, mean_queue + utilisation))
 }
 
 /// Breakdowns of a server, also while it has no work; times between them are exponential.
@@ -135,7 +131,7 @@ pub fn mg1_with_breakdowns(
     let repair_square = if constant { mttr_s * mttr_s } else { 2.0 * mttr_s * mttr_s };
     let whole =
         mg1(arrivals, mean_s * stretch, variance * stretch * stretch + mean_s / mtbf_s * repair_square)?;
-    // Of the time without any service begun, the share of repairs that somebody has come to, and how many have.
+    // Of the time without any service begun: the share of repairs during which a packet has come, and how many have come.
     let alone = if constant {
         -libm::expm1(-arrivals * mttr_s) / arrivals
     } else {

@@ -64,28 +64,18 @@ const fn idle(section: &'static str, keys: &'static [&'static str], without: Wit
 /// Policies that predict no time.
 pub const WITHOUT_TIMES: &[&str] = &["round-robin", "shortest-queue"];
 
+/// Keys of `[scheduler]` that are parameters of a policy.
+pub const POLICY_KEYS: &[&str] =
+    &["processor", "threshold", "small", "large", "alpha_upper", "alpha_lower", "alpha_most", "alpha_period"];
+
 /// All of them. A key has one note, the first.
 pub const IDLE: &[Idle] = &[
     idle("limits", &["burst", "patience", "slack", "audit_every"], Without::Devices),
     idle("limits", &["hold"], Without::DevicesAndCores),
     idle("processor", &["alpha", "beta"], Without::Devices),
     idle("processor", &["alpha", "beta"], Without::Predictions),
-    idle(
-        "scheduler",
-        &[
-            "policy",
-            "lateness",
-            "processor",
-            "threshold",
-            "small",
-            "large",
-            "alpha_upper",
-            "alpha_lower",
-            "alpha_most",
-            "alpha_period",
-        ],
-        Without::Devices,
-    ),
+    idle("scheduler", &["policy", "lateness"], Without::Devices),
+    idle("scheduler", POLICY_KEYS, Without::Devices),
     idle("class", &["latency_bound"], Without::Devices),
     idle("class", &["latency_bound"], Without::Batches),
     idle("class", &["weight"], Without::Weights),

@@ -9,7 +9,8 @@ use crate::shape::Shape;
 /// The keys that a law may be written with.
 const KEYS: [&str; 12] =
     ["time", "phases", "times", "rate", "overhead_bytes", "loc", "scale", "a", "s", "c", "b", "shares"];
-const WORDS: &[&str] = &[
+/// The laws by name.
+pub(super) const WORDS: &[&str] = &[
     "constant",
     "exponential",
     "erlang",

@@ -280,20 +280,7 @@ const STAGE: &[Key] = &[
     ),
     key(
         "distribution",
-        Word(&[
-            "constant",
-            "exponential",
-            "erlang",
-            "empirical",
-            "rate",
-            "uniform",
-            "gamma",
-            "lognorm",
-            "weibull_min",
-            "pareto",
-            "triang",
-            "hyperexponential",
-        ]),
+        Word(super::laws::WORDS),
         Means(
             "by the keys that are given: `rate`, `empirical` with `times`, `hyperexponential` with `times` and `shares`, \
              `erlang` with `phases`, otherwise `service`",
