@@ -268,7 +268,7 @@ impl IvStore {
     /// Has the note expect the last write of this process. The directory is locked.
     pub(super) fn note_written(&self) -> Result<(), IvStoreError> {
         let _noting = self.lock_note()?;
-        // One that somebody has removed since is made by the next process.
+        // If it has been removed since, the next process makes it again.
         let Some(note) = read(self)? else { return Ok(()) };
         let written = note.written.max(self.written.load(Ordering::Relaxed));
         self.write_small(FILE, SCHEMA, &Note { written, ..note })

@@ -22,7 +22,7 @@ pub struct Document {
     pub costs: Costs,
     /// What is fitted to the time until answers are back.
     pub responses: Vec<Response>,
-    /// Break-evens by suite, device, load, and what is given.
+    /// Break-evens by suite, device, load, and the fixed quantity: a number of packets or a size.
     pub break_evens: Vec<BreakEven>,
     /// What was not measured, and why.
     pub notes: Vec<String>,
