@@ -21,8 +21,8 @@ use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, Malformed};
 use miette::miette;
 
-/// Room that a packet may need: it may be cut into many.
-const ROOM: usize = 256;
+/// Room that a burst may need: its packets may be cut into several.
+const ROOM: usize = 2 * TAKE;
 /// Packets further apart than this, in the capture, are not of one burst.
 const SAME_TIME: Duration = Duration::from_millis(1);
 const PS_PER_NS: u64 = 1_000;
@@ -231,14 +231,17 @@ impl Core<'_> {
             self.engine.carry(&mut self.burst);
             self.take_refusals(pass);
             self.engine.poll();
-            self.give_out(pass, &mut pass.sink.pass())?;
+            // Where another core writes, what has left waits, and this core goes on with the next burst.
+            if let Some(mut sink) = pass.sink.try_pass() {
+                self.give_out(pass, &mut sink)?;
+            }
         }
         self.drain(pass)
     }
 
     /// Waits until a burst can be admitted.
     fn make_room(&mut self, pass: &Pass) -> miette::Result<()> {
-        while self.engine.room() < ROOM && self.engine.in_flight() > 0 {
+        while self.engine.room() < ROOM && self.engine.in_flight() + self.engine.untaken() > 0 {
             self.engine.poll();
             self.give_out(pass, &mut pass.sink.pass())?;
         }
@@ -249,7 +252,8 @@ impl Core<'_> {
     fn gather(&mut self, pass: &Pass, source: &mut Source, by_time: bool) -> miette::Result<Option<Time>> {
         let apart = if by_time { Duration::ZERO } else { SAME_TIME };
         let mut of_burst = None;
-        while self.burst.len() < TAKE {
+        let most = self.engine.take_limit(TAKE).max(1);
+        while self.burst.len() < most {
             let next = match source.next.take() {
                 None => self.take(pass, source)?,
                 taken => taken,

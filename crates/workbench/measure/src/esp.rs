@@ -27,7 +27,7 @@ use crate::Error;
 use bare::Bare;
 
 /// Packets of a core that are passed on again and again.
-const PACKETS: usize = 4 * TAKE;
+const PACKETS: usize = 2 * TAKE;
 /// More than any suite adds to a packet, in bytes.
 const OVERHEAD: usize = 128;
 /// Slices measured per figure; odd, so that there is a middle one.
@@ -343,6 +343,8 @@ impl Core {
             }
             self.meet(course)?;
             if course.is_over.load(Ordering::Acquire) {
+                // The first core does not begin again before all have seen that this is over.
+                self.meet(course)?;
                 return Ok(packets as f64 / timed.as_secs());
             }
             self.seal_round(course)?;
