@@ -18,6 +18,9 @@ impl Core {
         db.edges.latest = last.token;
         self.enter(db);
         self.side_by_side.settle(direction, burst, &db.ipsec);
+        if db.cores > 1 {
+            self.side_by_side.touch(direction, &db.ipsec);
+        }
         if self.pool.len() > 1 && self.moving.admit(burst.len(), self.clock) {
             self.scheduler.set_moving(self.moving.per_packet());
             self.pool.set_dispatching(self.moving.per_dispatched(), &mut self.scheduler);

@@ -101,9 +101,6 @@ pub struct Engine {
     pub(crate) core: Core,
 }
 
-/// More bursts of each core than this wait for their turn only if a core has lost its CPU.
-const HELD_UP: usize = 2;
-
 /// What a core has for itself.
 pub(crate) struct Core {
     /// Its number among those that SAs may be bound to.
@@ -282,10 +279,11 @@ impl Engine {
         self.core.room()
     }
 
-    /// How many of `most` packets this core may take now: fewer than all if another one is faster and would have come to them and been
-    /// done sooner, none if that one is free. Where cores are alike, or there is one, all.
+    /// How many of `most` packets this core may take now: [`TAKE`](crate::TAKE), or half of it where more
+    /// would not be worth it, and fewer if another core is faster and would have come to them and been done sooner, none if that one is free.
     #[inline]
     pub fn take_limit(&mut self, most: usize) -> usize {
+        let most = most.min(self.core.pace.at_once());
         if self.core.pace.is_alone() { most } else { self.core.pace.limit(self.core.clock.now(), most) }
     }
 
@@ -563,7 +561,8 @@ impl Core {
         (self.untaken, self.parked) = (db.outputs.len(), db.tickets.parked());
         (self.filled, self.news) = (db.outputs.filled(), db.has_news());
         if db.cores > 1 {
-            self.is_held_up = self.parked > HELD_UP * db.cores * crate::TAKE;
+            // More than a burst of each core waits for its turn only if a core has lost its CPU.
+            self.is_held_up = self.parked > db.cores * crate::TAKE;
             self.buffers.even_out(&mut db.spare);
         }
     }

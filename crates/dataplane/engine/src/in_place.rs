@@ -33,7 +33,7 @@ impl Core {
     #[inline]
     fn do_in_place(&mut self, shared: &Turnstile<Databases>, burst: &mut Vec<Job>, runs: &mut Vec<Run>) {
         loop {
-            self.compute_measured(burst);
+            self.compute_measured(burst, runs.len());
             self.release(&mut shared.pass(), burst, runs);
             if self.again.jobs.is_empty() {
                 return self.give_way();
@@ -49,7 +49,7 @@ impl Core {
 
     /// Does the jobs of a burst, and learns what they cost.
     #[inline]
-    fn compute_measured(&mut self, burst: &mut Vec<Job>) {
+    fn compute_measured(&mut self, burst: &mut Vec<Job>, runs: usize) {
         let (begun, count) = (self.now, burst.len());
         let has_others = !self.pace.is_alone();
         if has_others {
@@ -58,6 +58,7 @@ impl Core {
         self.compute(burst);
         self.now = self.clock.now();
         let took = self.now.since(begun);
+        self.pace.learn(count, runs, took);
         if has_others {
             self.pace.ends(self.now, count, took);
         }

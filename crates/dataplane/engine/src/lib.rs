@@ -41,10 +41,10 @@ mod turnstile;
 /// of the call to the processor, and few enough for the packets to stay in the first-level cache.
 pub const BURST: usize = 32;
 
-/// Number of packets that a core takes from a link at a time, if there are as many. A core that shares SAs with others
-/// fetches what it needs of them from another core's cache twice for each such burst: some microseconds, which few small packets
-/// would not be worth. And few enough for others not to wait long for what this core completes.
-pub const TAKE: usize = 128;
+/// Most packets that a core takes from a link at a time: see [`Engine::take_limit`]. What is done once for each SA of a burst costs less
+/// a packet the more packets there are; where several cores share SAs, that is also what they fetch from each other's caches. And few
+/// enough for others not to wait long for what this core completes.
+pub const TAKE: usize = 256;
 
 /// The primitives that doorbell and turnstile synchronise with. The loom models replace them.
 mod sync {

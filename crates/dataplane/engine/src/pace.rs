@@ -13,6 +13,9 @@
 //! So bursts of all cores take about the same time, and no core waits long for the tickets of a slower one. Nothing at all is taken
 //! where a faster core is free and has less to do than one packet takes here.
 //!
+//! Where what a core does once a burst, and once for each SA of it, is a large part of the time, it takes twice as many packets at a
+//! time. Where it is not, the caches hold fewer packets better, and others need not wait for what so long a burst completes.
+//!
 //! Each core writes its own numbers, once a burst; the others read them without a lock, and a number that is a moment old makes a
 //! prediction a little worse and nothing else.
 
@@ -22,6 +25,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use forebay_time::{Duration, Time};
 
+use crate::TAKE;
+
 /// Most cores that are compared; further ones count as like the first.
 const CORES_MAX: usize = 64;
 /// A core with another library is slower than that one if a packet takes it this much longer: within it they are alike.
@@ -30,6 +35,11 @@ const ALIKE: (u64, u64) = (3, 2);
 const SIZES: usize = 7;
 /// Weight of the newest burst in the time of a packet: one in so many.
 const SMOOTH: u64 = 8;
+/// About what a core does once for a burst of half of [`TAKE`], and once for each run of packets of an SA in it.
+const OF_BURST: Duration = Duration::from_nanos(1_000);
+const OF_RUN: Duration = Duration::from_nanos(50);
+/// A core takes [`TAKE`] packets at a time where that is more than one part in so many of the time of their cryptography.
+const LARGE_PART: u64 = 5;
 /// A core that has not taken a whole burst for this time takes one, or a packet if it takes nothing, so that its own time of a
 /// packet stays known: a small burst tells nothing of a large one.
 const TRIED_EVERY: Duration = Duration::from_millis(100);
@@ -75,6 +85,8 @@ pub(crate) struct Cores {
 pub(crate) struct Pace {
     cores: Arc<Cores>,
     own: usize,
+    /// How many packets it takes at a time, if there are as many.
+    at_once: usize,
     /// When it took something last, and all that there was.
     taken: Time,
     whole: Time,
@@ -104,13 +116,27 @@ impl Pace {
         if let Some(core) = cores.all.get(own) {
             core.library.store(hasher.finish(), Ordering::Relaxed);
         }
-        Pace { cores, own, taken: Time::ZERO, whole: Time::ZERO, limited: None, alike_until: Time::ZERO }
+        let (at_once, limited) = (TAKE / 2, None);
+        Pace { cores, own, at_once, taken: Time::ZERO, whole: Time::ZERO, limited, alike_until: Time::ZERO }
     }
 
     /// Whether there is no other core.
     #[inline]
     pub fn is_alone(&self) -> bool {
         self.cores.count.load(Ordering::Relaxed) == 1
+    }
+
+    /// How many packets it takes at a time, if there are as many.
+    #[inline]
+    pub fn at_once(&self) -> usize {
+        self.at_once
+    }
+
+    /// The cryptography of a burst of so many packets, in so many runs, took so long.
+    #[inline]
+    pub fn learn(&mut self, packets: usize, runs: usize, took: Duration) {
+        let once = OF_BURST.0 * packets as u64 / (TAKE as u64 / 2) + OF_RUN.0 * runs as u64;
+        self.at_once = if LARGE_PART * once > took.0 { TAKE } else { TAKE / 2 };
     }
 
     /// Begins a burst of so many packets.
@@ -204,6 +230,21 @@ mod tests {
             }
         }
         (first, second)
+    }
+
+    /// What is done once counts for more where packets take little time, and where they are of many SAs.
+    #[test]
+    fn a_core_takes_more_at_a_time_where_that_spares_much() {
+        let mut pace = Pace::first("any");
+        for (packet, runs, expected) in
+            [(20, 1, TAKE), (100, 1, TAKE / 2), (100, 40, TAKE), (1_000, 64, TAKE / 2)]
+        {
+            for packets in [TAKE / 2, TAKE] {
+                let took = Duration::from_nanos(packet).times(packets as u64);
+                pace.learn(packets, runs * packets / 64, took);
+                assert_eq!(pace.at_once(), expected, "{packets} packets of {packet} ns, {runs} runs in 64");
+            }
+        }
     }
 
     #[test]

@@ -11,10 +11,18 @@ use crate::databases::Databases;
 use crate::engine::{Core, Output};
 use crate::tickets::Run;
 
+/// Where a burst has more runs than so many, what other cores may have changed last is loaded for all of them before the first is
+/// completed.
+const FEW: usize = 4;
+
 impl Core {
     /// Completes the runs of a burst whose crypto is done, in order, with all that is parked behind them; leaves the
     /// burst empty. A run whose turn has not come is parked, and one that was overtaken is dropped.
     pub(crate) fn release(&mut self, db: &mut Databases, burst: &mut Vec<Job>, runs: &mut Vec<Run>) {
+        if runs.len() > FEW && db.cores > 1 && !db.tickets.is_total() {
+            db.ipsec.touch(runs.iter().map(|run| SessionId(run.line)));
+            runs.iter().for_each(|run| db.tickets.touch(run.line));
+        }
         let mut jobs = burst.as_mut_slice();
         for run in runs.drain(..) {
             let (own, rest) = std::mem::take(&mut jobs).split_at_mut(run.len as usize);

@@ -8,12 +8,10 @@
 //! outbound by the SA that packets between the same IPv4 addresses had, if ports and the like made no difference. No packet
 //! moves past one of which nothing is known. If the policies have changed meanwhile, the burst is put back as it came.
 
-use forebay_crypto::{Direction, Job};
-use forebay_ipsec::{Ipsec, esp_spi};
+use forebay_crypto::{Direction, Job, SessionId};
+use forebay_ipsec::{Ipsec, UsualSas, esp_spi};
 use forebay_wire::Ipv4;
 
-/// Pairs of addresses whose SAs are known: 64 KiB.
-const KNOWN: usize = 4096;
 /// The longest burst that is looked at, and places for its SAs, of which half stay empty.
 const LONGEST: usize = 256;
 const PLACES: usize = 2 * LONGEST;
@@ -26,12 +24,8 @@ const PAUSE: u32 = 31;
 /// The same where there was something to learn.
 const LEARNING: u32 = 3;
 
-/// The SA of outbound packets between two addresses.
-#[derive(Clone, Copy)]
-struct Known {
-    addresses: [u8; 8],
-    session: u32,
-}
+/// Neither an SA nor an SPI.
+const NOTHING: u32 = u32::MAX;
 
 /// Where the packets of an SA are, in this part of this burst.
 #[derive(Clone, Copy, Default)]
@@ -41,15 +35,12 @@ struct Place {
     group: u16,
 }
 
-/// No packet is between these addresses.
-const NOBODY: Known = Known { addresses: [0; 8], session: u32::MAX };
-
 /// See the module.
 pub(crate) struct SideBySide {
     /// Whether it is done at all: not where all packets keep their order.
     is_on: bool,
     pause: u32,
-    known: Box<[Known]>,
+    known: UsualSas,
     /// The state of the policies under which these are known.
     policies: u64,
     places: Box<[Place]>,
@@ -57,6 +48,8 @@ pub(crate) struct SideBySide {
     /// The group of each packet, and how many packets each group has; then where each packet went.
     groups: Vec<u16>,
     counts: Vec<u16>,
+    /// What the packets of each group have in common, an SA outbound and an SPI inbound; that of unknown packets names none.
+    keys: Vec<u32>,
     /// Packets of which nothing was known.
     unknown: Vec<u16>,
     spare: Vec<Job>,
@@ -69,12 +62,13 @@ impl SideBySide {
         SideBySide {
             is_on,
             pause: 0,
-            known: vec![NOBODY; if is_on { KNOWN } else { 0 }].into(),
+            known: UsualSas::default(),
             policies: 0,
             places: vec![Place::default(); PLACES].into(),
             part: 0,
             groups: Vec::with_capacity(LONGEST),
             counts: Vec::with_capacity(LONGEST),
+            keys: Vec::with_capacity(LONGEST),
             unknown: Vec::with_capacity(LONGEST),
             spare: (0..if is_on { LONGEST } else { 0 }).map(|_| Job::default()).collect(),
             has_moved: false,
@@ -117,6 +111,7 @@ impl SideBySide {
     fn group(&mut self, direction: Direction, burst: &[Job]) -> usize {
         self.groups.clear();
         self.counts.clear();
+        self.keys.clear();
         self.next_part();
         let (mut runs, mut last) = (0, None);
         for (at, job) in burst.iter().enumerate() {
@@ -132,8 +127,7 @@ impl SideBySide {
                 None => {
                     self.unknown.push(at as u16);
                     self.next_part();
-                    self.counts.push(0);
-                    self.counts.len() - 1
+                    self.new_group(NOTHING)
                 }
             };
             self.counts[group] += 1;
@@ -153,9 +147,7 @@ impl SideBySide {
 
     #[inline]
     fn known_sa(&self, packet: &[u8]) -> Option<u32> {
-        let addresses = addresses(packet)?;
-        let known = &self.known[place_of(addresses)];
-        (known.addresses == addresses && known.session != NOBODY.session).then_some(known.session)
+        self.known.get(addresses(packet)?).map(|session| session.0)
     }
 
     #[inline]
@@ -166,14 +158,19 @@ impl SideBySide {
             let place = &mut self.places[at];
             if place.part != self.part {
                 *place = Place { part: self.part, key, group: self.counts.len() as u16 };
-                self.counts.push(0);
-                return self.counts.len() - 1;
+                return self.new_group(key);
             }
             if place.key == key {
                 return place.group.into();
             }
             at = (at + 1) % PLACES;
         }
+    }
+
+    fn new_group(&mut self, key: u32) -> usize {
+        self.counts.push(0);
+        self.keys.push(key);
+        self.counts.len() - 1
     }
 
     /// Moves the packets, one group behind the other.
@@ -202,19 +199,28 @@ impl SideBySide {
         }
         if self.policies != ipsec.policies_state() {
             self.policies = ipsec.policies_state();
-            self.known.fill(NOBODY);
+            self.known.forget();
             if std::mem::take(&mut self.has_moved) {
                 self.put_back(burst);
             }
         }
         for at in self.unknown.drain(..).take(LEARNED) {
             let at = if self.has_moved { self.groups[usize::from(at)] } else { at };
-            let packet = burst[usize::from(at)].packet.bytes();
-            if let Some(addresses) = addresses(packet)
-                && let Some(session) = ipsec.usual_sa(packet)
+            if let Some(addresses) = addresses(burst[usize::from(at)].packet.bytes())
+                && let Some(session) = ipsec.usual_sa(addresses)
             {
-                self.known[place_of(addresses)] = Known { addresses, session: session.0 };
+                self.known.put(addresses, session);
             }
+        }
+    }
+
+    /// Loads the SAs of the packets that were moved, which other cores may have changed last.
+    #[inline]
+    pub fn touch(&self, direction: Direction, ipsec: &Ipsec) {
+        match direction {
+            _ if !self.has_moved => {}
+            Direction::Seal => ipsec.touch(self.keys.iter().map(|key| SessionId(*key))),
+            Direction::Open => ipsec.touch_by_spi(&self.keys),
         }
     }
 
@@ -247,10 +253,4 @@ fn key_of(direction: Direction, packet: &[u8]) -> Option<u64> {
 #[inline]
 fn addresses(packet: &[u8]) -> Option<[u8; 8]> {
     Ipv4::parse(packet).ok().map(|ip| ip.raw_addresses())
-}
-
-#[inline]
-fn place_of(addresses: [u8; 8]) -> usize {
-    // Fibonacci hashing; whose addresses fall on one place take turns.
-    (u64::from_ne_bytes(addresses).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % KNOWN
 }

@@ -165,6 +165,12 @@ impl Tickets {
         self.lines[line as usize].turn
     }
 
+    /// Loads a line.
+    #[inline]
+    pub fn touch(&self, line: u32) {
+        std::hint::black_box(self.turn(line));
+    }
+
     /// The next `len` tickets of a line have been used.
     #[inline]
     pub fn advance(&mut self, line: u32, len: u32) {

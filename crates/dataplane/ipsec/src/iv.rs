@@ -25,6 +25,7 @@ use crate::watch::{EventKind, Watch};
 /// The IVs that one SA may use: `next`, `next + step`, ... below `end`. Cannot be copied, so that no
 /// two SAs can use the same ones.
 #[derive(Debug)]
+#[repr(C)]
 pub struct IvRange {
     next: u64,
     /// Where something has to be looked at: the end, or before it the half.

@@ -36,7 +36,7 @@ pub use forebay_reassembly::{self as reassembly, Reassembler, Reassembly};
 pub use forebay_replay::{GUESSES, MAX_WINDOW, Received, Replay, ReplayWindow, TRIGGER};
 pub use forebay_spd::{
     Action, DscpError, DscpSet, Policy, PolicyError, PolicyId, PolicyPlace, PortRange, Rule, SelectorError,
-    TrafficSelector,
+    TrafficSelector, UsualSas,
 };
 pub use forebay_tunnel::{
     DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError,

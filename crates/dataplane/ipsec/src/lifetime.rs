@@ -108,6 +108,7 @@ impl Refused {
 
 /// How far an SA has come in its life.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Life {
     packets: u64,
     bytes: u64,

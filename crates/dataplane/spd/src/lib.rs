@@ -11,6 +11,7 @@ mod quoted;
 mod rule;
 mod selector;
 mod spd;
+mod usual;
 
 pub use dscp::{DscpError, DscpSet};
 pub use hash::{Seed, SeededHasher};
@@ -22,3 +23,4 @@ pub use selector::parse::SelectorError;
 pub use selector::{PortRange, TrafficSelector};
 pub use spd::flow_cache::FlowPlace;
 pub use spd::{Decision, Spd};
+pub use usual::UsualSas;

@@ -33,7 +33,6 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_planted::{Fault, planted};
 use forebay_wire::Ip;
 
 use crate::dscp::DscpSet;
@@ -43,6 +42,7 @@ use crate::policy::PolicyPlace;
 use crate::policy::{Action, Policy, PolicyError, PolicyId};
 use crate::quoted::{Returning, may_be_icmp, returning};
 use crate::rule::Rule;
+use crate::usual::UsualSas;
 use classify::Classifier;
 pub use decision::Decision;
 use flow_cache::{FlowCache, FlowPlace};
@@ -63,15 +63,15 @@ const BOUND: u64 = 1 << 62;
 #[derive(Debug)]
 struct Recent {
     flows: FlowCache,
-    /// Addresses of the last outbound IPv4 packet, and its SA: packets come in runs.
-    last_out: Option<([u8; 8], u32)>,
+    /// The SAs of outbound IPv4 packets, by their addresses alone.
+    usual: UsualSas,
     /// Addresses of the last inner IPv4 packet that was allowed through an SA.
     last_in: Option<([u8; 8], SessionId)>,
 }
 
 impl Recent {
     fn new(seed: Seed) -> Recent {
-        Recent { flows: FlowCache::new(seed), last_out: None, last_in: None }
+        Recent { flows: FlowCache::new(seed), usual: UsualSas::default(), last_in: None }
     }
 }
 
@@ -408,20 +408,18 @@ impl Spd {
         self.inbound.depth = Depth { upper: !self.inbound.policies.is_wide(), dscp };
         let rules = self.sas.len() + self.outbound.policies.len() + self.inbound.policies.len();
         for core in &mut self.cores {
-            (core.last_out, core.last_in) = (None, None);
+            core.usual.forget();
+            core.last_in = None;
             if rules > SCAN_LIMIT {
                 core.flows.changed(rules);
             }
         }
     }
 
-    /// The SA for the last outbound IPv4 packet, if it had these addresses and any with them would get it.
+    /// The SA of a recent outbound IPv4 packet with these addresses, if any with them would get it.
     #[inline]
-    pub fn recent(&self, addresses: [u8; 8]) -> Option<u32> {
-        self.cores[self.cpu]
-            .last_out
-            .filter(|(last, _)| *last == addresses || planted(Fault::FlowOfOthers))
-            .map(|(_, session)| session)
+    pub fn usual(&self, addresses: [u8; 8]) -> Option<SessionId> {
+        self.cores[self.cpu].usual.get(addresses)
     }
 
     /// Decides on an outbound packet.
@@ -429,12 +427,12 @@ impl Spd {
     pub fn decide_outbound(&mut self, ip: &Ip<'_>) -> Decision {
         let Ip::V4(v4) = ip else { return self.look_up(Direction::Seal, ip).0 };
         let addresses = v4.raw_addresses();
-        if let Some(session) = self.recent(addresses) {
-            return Decision::Protect(session);
+        if let Some(session) = self.usual(addresses) {
+            return Decision::Protect(session.0);
         }
         let (decision, wide) = self.look_up(Direction::Seal, ip);
         if let (Decision::Protect(session), true) = (decision, wide) {
-            self.cores[self.cpu].last_out = Some((addresses, session));
+            self.cores[self.cpu].usual.put(addresses, SessionId(session));
         }
         decision
     }
@@ -549,14 +547,6 @@ impl Spd {
     pub fn peek(&self, headers: &Headers) -> Option<u32> {
         match self.cores[self.cpu].flows.get(Direction::Seal, headers)? {
             (Decision::Protect(session), _) => Some(session),
-            _ => None,
-        }
-    }
-
-    /// The SA that a recent decision names for every outbound packet with these addresses.
-    pub fn usual(&self, ip: &Ip<'_>) -> Option<SessionId> {
-        match self.cores[self.cpu].flows.get(Direction::Seal, &self.outbound_headers(ip))? {
-            (Decision::Protect(session), true) => Some(SessionId(session)),
             _ => None,
         }
     }

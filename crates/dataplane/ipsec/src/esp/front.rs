@@ -32,9 +32,9 @@ const UDP_AT: usize = ESP_AT - udp::HEADER;
 const SEQUENCE: Range<usize> = ESP_AT + esp::field::SEQUENCE.start..ESP_AT + esp::field::SEQUENCE.end;
 const UDP_LENGTH: Range<usize> = UDP_AT + udp::field::LENGTH.start..UDP_AT + udp::field::LENGTH.end;
 
-/// The template of an SA, and the sum over its IPv4 header with zeros in the fields that change. `ttl` is the TTL or hop
+/// The template of an SA, and the folded sum over its IPv4 header with zeros in the fields that change. `ttl` is the TTL or hop
 /// limit where that is the same for all packets, else zero.
-pub fn template(config: &SaConfig, ttl: u8) -> (Front, Sum) {
+pub fn template(config: &SaConfig, ttl: u8) -> (Front, u16) {
     let mut front = [0; LEN];
     let esp = esp::Header { spi: config.spi.get(), sequence: 0 };
     front[ESP_AT..].copy_from_slice(&esp.bytes());
@@ -47,12 +47,12 @@ pub fn template(config: &SaConfig, ttl: u8) -> (Front, Sum) {
             (UDP_AT, protocol::UDP)
         }
     };
-    let mut sum = Sum::default();
+    let mut sum = 0;
     match (config.local, config.remote) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let header = ipv4::Header { ttl, protocol, ..ipv4::Header::between(source, destination) }.bytes();
             front[outer_end - header.len()..outer_end].copy_from_slice(&header);
-            sum = Sum::default().bytes(&header).folded();
+            sum = !Sum::ZERO.bytes(&header).finish();
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
             let header = ipv6::Header {
@@ -72,7 +72,7 @@ pub fn template(config: &SaConfig, ttl: u8) -> (Front, Sum) {
 /// Writes what changes from packet to packet into the IPv4 header of a tunnel packet of `total` bytes, all but its
 /// identification and checksum; the sum over it so far. `base` is that of the template.
 #[inline]
-pub fn set_ipv4<const UDP: usize>(front: &mut Front, base: Sum, outer: &Outer, total: usize) -> Sum {
+pub fn set_ipv4<const UDP: usize>(front: &mut Front, base: u16, outer: &Outer, total: usize) -> Sum {
     let header = &mut front[ESP_AT - UDP - ipv4::MIN_HEADER..];
     let flags = if outer.dont_fragment { DONT_FRAGMENT } else { 0 };
     let (class, ttl) = (outer.traffic_class.into(), u16::from(outer.copied_ttl) << 8);
@@ -80,7 +80,7 @@ pub fn set_ipv4<const UDP: usize>(front: &mut Front, base: Sum, outer: &Outer, t
     header[ipv4::field::TOTAL_LENGTH].copy_from_slice(&(total as u16).to_be_bytes());
     header[ipv4::field::FRAGMENT_WORD].copy_from_slice(&flags.to_be_bytes());
     header[ipv4::field::TTL] |= outer.copied_ttl;
-    base.word(class).word(total as u16).word(flags).word(ttl)
+    Sum::ZERO.word(base).word(class).word(total as u16).word(flags).word(ttl)
 }
 
 /// Writes the identification and the checksum, from the `sum` over the other fields. An atomic datagram

@@ -71,14 +71,18 @@ impl Repair {
 
 /// An inbound SA: its settings and its replay window. In few bytes, as [`OutboundSa`](super::outbound::OutboundSa).
 #[derive(Debug)]
+#[repr(C)]
 pub struct InboundSa {
+    // What packets change, on the lines of the counters of its entry.
+    pub(crate) replay: ReplayWindow,
+    pub(crate) life: Life,
+    pub(crate) resync: Resync,
+    // What they only read.
     pub(crate) session: SessionId,
     pub(crate) spi: u32,
+    local: IpAddr,
     mode: Mode,
     pub(crate) encapsulation: Encapsulation,
-    local: IpAddr,
-    /// Where an SA in UDP has its packets from, if that may change.
-    pub(crate) peer: Option<Box<Peer>>,
     pub(crate) esn: bool,
     /// Lengths in bytes.
     iv_len: u8,
@@ -86,19 +90,18 @@ pub struct InboundSa {
     aead: bool,
     cbc: bool,
     pub(crate) check_padding: bool,
-    pub(crate) replay: ReplayWindow,
-    pub(crate) resync: Resync,
-    pub(crate) life: Life,
-    pub(crate) decapsulator: Decapsulator,
-    selectors: Box<Rule>,
-    repair: Repair,
+    /// Whether inner packets share its packets (RFC 9347).
+    aggregates: bool,
     /// Addresses of the last inner IPv4 packet that the selectors let pass, if they look at nothing else:
     /// packets come in runs.
     pub(crate) passed: Option<[u8; 8]>,
+    repair: Repair,
+    /// Where an SA in UDP has its packets from, if that may change.
+    pub(crate) peer: Option<Box<Peer>>,
+    pub(crate) decapsulator: Decapsulator,
+    selectors: Box<Rule>,
     /// The state of the policies that let every packet with these addresses pass too; zero for none.
     passed_under: u64,
-    /// Whether inner packets share its packets (RFC 9347).
-    aggregates: bool,
 }
 
 impl InboundSa {
@@ -135,7 +138,7 @@ impl InboundSa {
     /// Loads what a packet needs, which is on several cache lines.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.spi, self.iv_len, self.replay.top(), self.passed_under));
+        std::hint::black_box((self.replay.top(), self.life.packets(), self.spi, self.passed_under));
     }
 
     /// Loads the part of the replay window that the next packet needs.

@@ -1,7 +1,6 @@
 //! ESP outbound: everything around the crypto job when sealing (RFC 4303 3.3).
 
 use forebay_crypto::{JobSpec, Packet, SessionId, Span};
-use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
 use forebay_wire::udp;
 use forebay_wire::{Family, Ip, Malformed, esp, ipv4, ipv6, protocol};
@@ -23,15 +22,20 @@ const TAIL_ROOM: usize = 32;
 /// An outbound SA: its settings, its counters of sequence numbers and IVs, and its header template. In few
 /// bytes: with very many SAs a packet's cost is the cache lines that it has to wait for.
 #[derive(Debug)]
+#[repr(C)]
 pub struct OutboundSa {
-    pub(crate) template: Front,
+    // What every packet changes, on the lines of the counters of its entry.
     /// The last sequence number sent.
     pub(crate) sequence: u64,
-    pub(crate) iv: IvRange,
     pub(crate) life: Life,
-    /// Sum over the template's IPv4 header with zeros in the fields that change.
-    pub(crate) base_sum: Sum,
+    pub(crate) iv: IvRange,
+    // What packets only read.
+    pub(crate) template: Front,
+    pub(crate) encapsulator: Encapsulator,
+    pub(crate) limit: PathLimit,
     pub(crate) session: SessionId,
+    /// Folded sum over the template's IPv4 header with zeros in the fields that change.
+    pub(crate) base_sum: u16,
     pub(crate) mode: Mode,
     pub(crate) encapsulation: Encapsulation,
     pub(crate) family: Family,
@@ -45,8 +49,6 @@ pub struct OutboundSa {
     /// Whether the encapsulator is a plain one, there is no TFC padding, and the suite is an AEAD with
     /// an IV of eight bytes.
     pub(crate) plain: bool,
-    pub(crate) limit: PathLimit,
-    pub(crate) encapsulator: Encapsulator,
     /// Whether inner packets share its packets (RFC 9347).
     pub(crate) aggregates: bool,
 }
@@ -74,7 +76,7 @@ impl OutboundSa {
             plain: is_plain && aead && iv_len == 8,
             limit: PathLimit::of(config),
             template: [0; front::LEN],
-            base_sum: Sum::default(),
+            base_sum: 0,
             aggregates: config.iptfs.is_some(),
         };
         sa.lay_out_template(config);
@@ -82,10 +84,10 @@ impl OutboundSa {
         sa
     }
 
-    /// Loads what preparing a packet reads, which is on several cache lines.
+    /// Loads what preparing a packet reads beyond the first cache line of the entry.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.template[0], self.template[front::LEN - 1], self.sequence, self.plain));
+        std::hint::black_box((self.iv.peek().0, self.template[0], self.session));
     }
 
     /// Continues behind `sequence`.

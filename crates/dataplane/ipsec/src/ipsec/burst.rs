@@ -23,10 +23,10 @@ impl Ipsec {
         while let Some(job) = jobs.get(next) {
             let addresses = Ipv4::parse(job.packet.bytes()).map(|ip| ip.raw_addresses());
             if let (Direction::Seal, Ok(addresses)) = (direction, addresses)
-                && let Some(index) = self.spd.recent(addresses)
+                && let Some(session) = self.spd.usual(addresses)
             {
-                // The run of the last burst goes on.
-                let more = self.sad.prepare_outbound_run(SessionId(index), &mut jobs[next..], addresses);
+                // A run of an earlier burst goes on.
+                let more = self.sad.prepare_outbound_run(session, &mut jobs[next..], addresses);
                 if more > 0 {
                     next += more;
                     continue;
@@ -41,7 +41,7 @@ impl Ipsec {
             let (Ok(addresses), session) = (addresses, job.spec.session) else { continue };
             next += match direction {
                 // Only while any packet with these addresses goes the same way.
-                Direction::Seal if self.spd.recent(addresses) == Some(session.0) => {
+                Direction::Seal if self.spd.usual(addresses) == Some(session) => {
                     self.sad.prepare_outbound_run(session, rest, addresses)
                 }
                 Direction::Seal => 0,
@@ -70,6 +70,22 @@ impl Ipsec {
             next += 1;
         }
         Ok(())
+    }
+
+    /// Loads these SAs, so that packets need not wait for one after the other where other cores had them last. Nothing is decided
+    /// here.
+    #[inline]
+    pub fn touch(&self, sessions: impl Iterator<Item = SessionId>) {
+        sessions.for_each(|session| self.sad.touch(session.0));
+    }
+
+    /// The same of the inbound SAs with these SPIs, as far as there are any.
+    pub fn touch_by_spi(&self, spis: &[u32]) {
+        for spis in spis.chunks(WARM_AT_ONCE) {
+            let mut these = [0; WARM_AT_ONCE];
+            these[..spis.len()].copy_from_slice(spis);
+            self.sad.touch_inbound(&these);
+        }
     }
 
     /// With many SAs, what a packet needs of them is seldom in the cache: loads it for a whole burst, so

@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_time::Time;
-use forebay_wire::Ip;
 use forebay_wire::aggfrag::CongestionInfo;
 
 use super::Ipsec;
@@ -310,10 +309,10 @@ impl Ipsec {
         self.spd.state()
     }
 
-    /// The outbound SA of every packet with the addresses of this one, if there is one for all of them and such a packet came
-    /// lately.
-    pub fn usual_sa(&self, packet: &[u8]) -> Option<SessionId> {
-        self.spd.usual(&Ip::parse(packet).ok()?)
+    /// The outbound SA of every IPv4 packet with these addresses, if there is one for all of them and such a packet came lately.
+    #[inline]
+    pub fn usual_sa(&self, addresses: [u8; 8]) -> Option<SessionId> {
+        self.spd.usual(addresses)
     }
 
     /// Whether anything has happened since [`Ipsec::events`] were taken.

@@ -1,7 +1,7 @@
 //! Packets of a flow are worked on in runs, and whole ones: a run that ended early would change no packet, so that no
 //! other test would notice. What runs do to packets is in `tests/suite/segment_run.rs`.
 
-use forebay_crypto::{JobSpec, Packet, Verdict};
+use forebay_crypto::{JobSpec, Packet, SessionId, Verdict};
 use forebay_tunnel::{FlowLabel, TunnelRules};
 
 use super::*;
@@ -55,7 +55,7 @@ fn seal(sealer: &mut Ipsec, jobs: &mut [Job]) {
     let addresses = [10, 1, 0, 1, 10, 2, 0, 1];
     let (first, rest) = jobs.split_first_mut().expect("a packet");
     assert_eq!(sealer.prepare(Direction::Seal, &mut first.packet, &mut first.spec), Ok(Prepared::Job));
-    assert_eq!(sealer.spd.recent(addresses), Some(SESSION.0));
+    assert_eq!(sealer.spd.usual(addresses), Some(SESSION));
     assert_eq!(sealer.sad.prepare_outbound_run(SESSION, rest, addresses), rest.len());
     assert_eq!(sealer.sad.in_flight(SESSION), jobs.len() as u32);
     done(jobs);
@@ -134,10 +134,10 @@ fn a_flow_is_sealed_in_runs_whatever_the_tunnel_header() {
 fn a_run_goes_on_with_the_next_burst() {
     let (mut sealer, _) = gateways(|_| {});
     let addresses = [10, 1, 0, 1, 10, 2, 0, 1];
-    assert_eq!(sealer.spd.recent(addresses), None);
+    assert_eq!(sealer.spd.usual(addresses), None);
     for mut jobs in flows() {
         assert_eq!(sealer.prepare_burst(Direction::Seal, &mut jobs), Ok(()));
-        assert_eq!(sealer.spd.recent(addresses), Some(SESSION.0));
+        assert_eq!(sealer.spd.usual(addresses), Some(SESSION));
         done(&mut jobs);
         assert_eq!(sealer.complete_burst(&mut jobs), Ok(()));
     }
