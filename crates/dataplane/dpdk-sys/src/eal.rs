@@ -55,6 +55,10 @@ fn init(device: &str, has_huge_pages: bool) -> Result<(), i32> {
         "--log-level=lib.eal:error",
         "--log-level=lib.cryptodev:warning",
         "--log-level=lib.ethdev:warning",
+        // Otherwise every message and every wrong descriptor of a guest, and each look at a link that is down.
+        "--log-level=lib.vhost.config:error",
+        "--log-level=lib.vhost.data:critical",
+        "--log-level=pmd.net.virtio.driver:critical",
         "-a",
         allowed,
         "-l",

@@ -261,9 +261,6 @@ void fb_port_counts(const struct fb_port *port, struct fb_counts *counts)
 	counts->no_buffers = stats.rx_nombuf;
 }
 
-// Buffers of the pool that nobody has.
-uint32_t fb_port_free_buffers(const struct fb_port *port) { return rte_mempool_avail_count(port->pool); }
-
 // Gives the buffers of the last burst back.
 void fb_port_done(struct fb_port_queue *queue)
 {

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Most frames of a burst.
 pub const BURST: usize = 64;
@@ -115,7 +115,6 @@ unsafe extern "C" {
     fn fb_port_queue_free(queue: *mut RawQueue);
     fn fb_port_is_up(port: *const RawPort) -> c_int;
     fn fb_port_counts(port: *const RawPort, counts: *mut Counts);
-    fn fb_port_free_buffers(port: *const RawPort) -> u32;
     fn fb_port_done(queue: *mut RawQueue);
     fn fb_port_receive(queue: *mut RawQueue, out: *mut Received, n: u32) -> u32;
     fn fb_port_flush(queue: *mut RawQueue) -> u32;
@@ -177,16 +176,72 @@ pub struct Start {
     pub room: u16,
 }
 
-/// A device that was started. It is stopped and removed from DPDK when it and all of its queues are dropped.
-pub struct Port {
-    raw: NonNull<RawPort>,
-    room: u16,
-}
+/// What the shim has of a device that was started.
+struct Started(NonNull<RawPort>);
 
 // SAFETY: DPDK's functions for state and counts may be called from any thread, as may the last one, which stops it.
-unsafe impl Send for Port {}
-// SAFETY: as above.
-unsafe impl Sync for Port {}
+unsafe impl Send for Started {}
+
+impl Started {
+    /// Starts a device that was found, with its queues.
+    fn new(number: u16, start: &Start) -> Result<(Started, Vec<Option<Queued>>), i32> {
+        const ENOMEM: i32 = 12;
+        let Start { queues, descriptors, mtu, buffers, room } = *start;
+        let mut error = 0;
+        // SAFETY: DPDK checks the numbers.
+        let raw = unsafe { fb_port_start(number, queues, descriptors, mtu, buffers, room, &mut error) };
+        let started = NonNull::new(raw).map(Started).ok_or(error.wrapping_neg())?;
+        // SAFETY: a device that was started; a number below that of its queues.
+        let queue = |number| NonNull::new(unsafe { fb_port_queue(started.0.as_ptr(), number) }).map(Queued);
+        let queues: Option<Vec<_>> = (0..queues).map(|number| queue(number).map(Some)).collect();
+        Ok((started, queues.ok_or(ENOMEM)?))
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        // SAFETY: a device that was started; the fields are the shim's.
+        unsafe { fb_port_counts(self.0.as_ptr(), &mut counts) };
+        counts
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // SAFETY: nobody has one of its queues any more.
+        unsafe { fb_port_close(self.0.as_ptr()) };
+    }
+}
+
+/// What the shim has of a queue. It is dropped before its device.
+struct Queued(NonNull<RawQueue>);
+
+// SAFETY: a queue may be used by one thread after the other; what belongs to a thread is DPDK's own.
+unsafe impl Send for Queued {}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        // SAFETY: it is not used any more; the port is there still.
+        unsafe { fb_port_queue_free(self.0.as_ptr()) };
+    }
+}
+
+/// A device, and what it has lost before it was made again.
+struct Device {
+    started: Option<Started>,
+    lost_before: Counts,
+}
+
+/// A device that was started. It is stopped and removed from DPDK when it and all of its queues are dropped.
+pub struct Port {
+    // Before the device: queues go first.
+    queues: Vec<Mutex<Option<Queued>>>,
+    device: Mutex<Device>,
+    start: Start,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Port {
     /// Starts a device that was found.
@@ -194,61 +249,82 @@ impl Port {
     /// # Errors
     /// An error number. The device is removed then.
     pub fn start(number: u16, start: &Start) -> Result<Arc<Port>, i32> {
-        let Start { queues, descriptors, mtu, buffers, room } = *start;
-        let mut error = 0;
-        // SAFETY: DPDK checks the numbers.
-        let raw = unsafe { fb_port_start(number, queues, descriptors, mtu, buffers, room, &mut error) };
-        NonNull::new(raw).map(|raw| Arc::new(Port { raw, room })).ok_or(error.wrapping_neg())
+        let (started, queues) = Started::new(number, start)?;
+        let device = Device { started: Some(started), lost_before: Counts::default() };
+        let queues = queues.into_iter().map(Mutex::new).collect();
+        Ok(Arc::new(Port { queues, device: Mutex::new(device), start: *start }))
+    }
+
+    /// Removes the device and makes it again, by its name and what it is made with: for one whose other end is gone and does not
+    /// come back to it. Meanwhile, and after an error until it is called again, queues receive nothing and take nothing, and the
+    /// link is down.
+    ///
+    /// # Errors
+    /// An error number.
+    pub fn make_again(&self, name: &str, arguments: &str) -> Result<(), i32> {
+        let mut device = lock(&self.device);
+        if let Some(started) = &device.started {
+            let lost = started.counts();
+            device.lost_before.missed += lost.missed;
+            device.lost_before.no_buffers += lost.no_buffers;
+        }
+        let old = device.started.take();
+        // Whoever wants to see the device does not wait for it.
+        drop(device);
+        // Waits for a burst that is received or sent.
+        self.queues.iter().for_each(|queue| drop(lock(queue).take()));
+        drop(old);
+        let number = find(name, arguments)?;
+        let (started, queues) = Started::new(number, &self.start)?;
+        lock(&self.device).started = Some(started);
+        for (place, queue) in self.queues.iter().zip(queues) {
+            *lock(place) = queue;
+        }
+        Ok(())
     }
 
     /// One of its queues, below the number that it was started with.
     pub fn queue(self: &Arc<Port>, number: u16) -> Option<Queue> {
-        // SAFETY: a device that was started.
-        let raw = NonNull::new(unsafe { fb_port_queue(self.raw.as_ptr(), number) })?;
-        Some(Queue { raw, port: self.clone() })
+        (usize::from(number) < self.queues.len()).then(|| Queue { number: number.into(), port: self.clone() })
     }
 
     /// Whether its link is up.
     pub fn is_up(&self) -> bool {
+        let device = lock(&self.device);
         // SAFETY: a device that was started.
-        unsafe { fb_port_is_up(self.raw.as_ptr()) != 0 }
+        device.started.as_ref().is_some_and(|started| unsafe { fb_port_is_up(started.0.as_ptr()) != 0 })
     }
 
     /// What it has lost.
     pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        // SAFETY: a device that was started; the fields are the shim's.
-        unsafe { fb_port_counts(self.raw.as_ptr(), &mut counts) };
-        counts
-    }
-
-    /// Buffers that are neither in queues nor in use.
-    pub fn free_buffers(&self) -> u32 {
-        // SAFETY: a device that was started.
-        unsafe { fb_port_free_buffers(self.raw.as_ptr()) }
-    }
-}
-
-impl Drop for Port {
-    fn drop(&mut self) {
-        // SAFETY: nobody has one of its queues any more.
-        unsafe { fb_port_close(self.raw.as_ptr()) };
+        let device = lock(&self.device);
+        let now = device.started.as_ref().map(Started::counts).unwrap_or_default();
+        Counts {
+            missed: device.lost_before.missed + now.missed,
+            no_buffers: device.lost_before.no_buffers + now.no_buffers,
+        }
     }
 }
 
 /// A queue of a port, both directions.
 pub struct Queue {
-    raw: NonNull<RawQueue>,
+    number: usize,
     port: Arc<Port>,
 }
-
-// SAFETY: a queue may be used by one thread after the other; what belongs to a thread is DPDK's own.
-unsafe impl Send for Queue {}
 
 impl Queue {
     /// Its port.
     pub fn port(&self) -> &Arc<Port> {
         &self.port
+    }
+
+    /// What the shim has of it, for one burst; `None` while the device is made again.
+    fn now(&self) -> Option<MutexGuard<'_, Option<Queued>>> {
+        match self.port.queues.get(self.number)?.try_lock() {
+            Ok(queue) => Some(queue),
+            Err(TryLockError::Poisoned(queue)) => Some(queue.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Receives at most `room` frames, in one burst; how many came. Each is given to `take` where it is.
@@ -261,11 +337,13 @@ impl Queue {
                 unsafe { fb_port_done(self.0.as_ptr()) };
             }
         }
+        let guard = self.now();
+        let Some(Queued(raw)) = guard.as_deref().and_then(Option::as_ref) else { return 0 };
         let mut received = [Received { data: std::ptr::null(), len: 0, flags: 0 }; BURST];
         let room = room.min(BURST) as u32;
         // SAFETY: there is room for as many, and the buffers of the last burst have been given back.
-        let got = unsafe { fb_port_receive(self.raw.as_ptr(), received.as_mut_ptr(), room) } as usize;
-        let _done = Done(self.raw);
+        let got = unsafe { fb_port_receive(raw.as_ptr(), received.as_mut_ptr(), room) } as usize;
+        let _done = Done(*raw);
         for frame in received.iter().take(got) {
             let is_too_long = frame.flags & TOO_LONG != 0;
             let bytes = match is_too_long {
@@ -288,28 +366,27 @@ impl Queue {
     /// # Panics
     /// If a frame is longer than a buffer.
     pub fn send(&mut self, frames: &[Frame<'_>]) -> Sent {
-        let longest = usize::from(self.port.room) - ETHERNET;
+        let longest = usize::from(self.port.start.room) - ETHERNET;
         assert!(
             frames.iter().all(|frame| frame.len as usize <= longest),
             "a frame of more than {longest} bytes"
         );
+        let guard = self.now();
+        let Some(Queued(raw)) = guard.as_deref().and_then(Option::as_ref) else {
+            return Sent { taken: 0, lacks_buffers: false };
+        };
         let mut no_buffers = 0;
         // SAFETY: as many frames as it is told, none longer than a buffer; their packets outlive the call.
         let taken =
-            unsafe { fb_port_send(self.raw.as_ptr(), frames.as_ptr(), frames.len() as u32, &mut no_buffers) };
+            unsafe { fb_port_send(raw.as_ptr(), frames.as_ptr(), frames.len() as u32, &mut no_buffers) };
         Sent { taken: taken as usize, lacks_buffers: no_buffers != 0 }
     }
 
     /// Gives the device what it has not taken yet; how many frames it still does not take.
     pub fn flush(&mut self) -> usize {
-        // SAFETY: the queue is borrowed by this thread alone.
-        unsafe { fb_port_flush(self.raw.as_ptr()) as usize }
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        // SAFETY: it is not used any more; the port is there still.
-        unsafe { fb_port_queue_free(self.raw.as_ptr()) };
+        let guard = self.now();
+        let Some(Queued(raw)) = guard.as_deref().and_then(Option::as_ref) else { return 0 };
+        // SAFETY: the queue is locked by this thread.
+        unsafe { fb_port_flush(raw.as_ptr()) as usize }
     }
 }

@@ -25,13 +25,19 @@ mod messages;
 mod neighbours;
 mod options;
 #[cfg(dpdk)]
-mod stale;
+mod sockets;
+#[cfg(dpdk)]
+mod watch;
 
 pub use error::Unavailable;
 pub use icmp::IcmpLink;
 #[cfg(dpdk)]
 pub use link::PortLink;
-pub use options::{Opened, PortOptions, Side};
+#[cfg(not(dpdk))]
+pub use options::Watch;
+pub use options::{Change, Opened, PortOptions, Side};
+#[cfg(dpdk)]
+pub use watch::Watch;
 
 /// Length of an Ethernet header without tags.
 #[cfg(dpdk)]

@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,8 @@ use dpdk_sys::port::{self, Arrived, BURST, Frame, Port, Queue, Start};
 use dpdk_sys::{eal, pci};
 use forebay_links::offload::partial::Completed;
 use forebay_links::{DeviceState, Link, RxDrops, TxReport};
-use forebay_wire::icmp::TooBig;
+use forebay_wire::fragments::Fragments;
+use forebay_wire::icmp::{self, TooBig};
 use forebay_wire::{Family, Ip};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -21,8 +23,8 @@ use crate::arrivals::{Arrival, Sorter};
 use crate::icmp::{IcmpLink, Messages};
 use crate::messages::{self, Message};
 use crate::neighbours::{Neighbours, Settings};
-use crate::stale;
-use crate::{ETHERNET, Mac, Opened, PortOptions, Side, Unavailable};
+use crate::sockets::{MEMIF_DRIVER, Socket, add_argument};
+use crate::{ETHERNET, Mac, Opened, PortOptions, Side, Unavailable, Watch};
 
 /// How long a queue of the table's answers is used without asking the table.
 const KEEP: Duration = Duration::from_secs(1);
@@ -41,6 +43,8 @@ const NAPS: [Duration; 3] = [Duration::ZERO, Duration::from_micros(100), Duratio
 const ROOM: u16 = 2_048;
 /// Where packets are larger: as much as AF_PACKET's ring has in three pages, which its driver wants to fit.
 const LARGE_ROOM: u16 = 12_288;
+/// What the room for larger packets is a multiple of.
+const PAGE: u16 = 4_096;
 /// Around the largest packet: an Ethernet header, two VLAN tags and a frame check sequence.
 const AROUND: u16 = 26;
 
@@ -70,9 +74,14 @@ impl Drop for Claim {
 }
 
 /// What the queues of a device share. The device is stopped before it may be claimed again.
-struct Shared {
+pub(crate) struct Shared {
     neighbours: Mutex<Neighbours>,
-    port: Arc<Port>,
+    pub(crate) port: Arc<Port>,
+    /// How many times the device was made again.
+    pub(crate) made_again: AtomicU64,
+    /// Whether its other end was gone when it was last looked at. Its driver takes packets as long as its ring has room, and they
+    /// are lost.
+    pub(crate) is_away: AtomicBool,
     _claim: Claim,
 }
 
@@ -97,18 +106,25 @@ pub(crate) fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
     eal::start(&device).map_err(Unavailable::NotStarted)?;
     let claim = Claim::new(&device)?;
     let not_made = |errno| Unavailable::NotMade { device: device.clone(), errno };
-    stale::remove(&options.arguments);
-    let number = port::find(&device, &options.arguments).map_err(not_made)?;
+    let room = match options.mtu.saturating_add(AROUND) {
+        ..=ROOM => ROOM,
+        needed => LARGE_ROOM.max(needed.next_multiple_of(PAGE)),
+    };
+    let mut arguments = options.arguments.clone();
+    let socket = Socket::of(&device, &arguments);
+    socket.iter().for_each(Socket::remove_stale);
+    if device.starts_with(MEMIF_DRIVER) && room > ROOM {
+        // The buffers of a client's rings. In several of them frames would be damaged: DPDK's driver leaves the mark that a frame
+        // goes on in the next buffer where it is, and takes it for one of a later frame.
+        add_argument(&mut arguments, "bsize", &room.to_string());
+    }
+    let number = port::find(&device, &arguments).map_err(not_made)?;
     let limits = port::limits(number).map_err(not_made)?;
     let (queues, wanted) = (limits.rx_queues.min(limits.tx_queues), options.queues.max(1));
     if queues < wanted {
         port::discard(number);
         return Err(Unavailable::TooFewQueues { device, queues, wanted });
     }
-    let room = match options.mtu.saturating_add(AROUND) {
-        ..=ROOM => ROOM,
-        needed => LARGE_ROOM.max(needed),
-    };
     let buffers = options.buffers.unwrap_or_else(|| {
         let of_queue = 2 * u32::from(options.descriptors) + 8 * BURST as u32;
         // Each thread's cache is beside it.
@@ -128,7 +144,14 @@ pub(crate) fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
     };
     let neighbours = Mutex::new(Neighbours::new(settings, Instant::now()));
     let is_up = port.is_up();
-    let shared = Arc::new(Shared { neighbours, port, _claim: claim });
+    let shared = Arc::new(Shared {
+        neighbours,
+        port,
+        made_again: AtomicU64::new(0),
+        is_away: AtomicBool::new(false),
+        _claim: claim,
+    });
+    let watch = Watch::new((&device, &arguments), socket, limits.mac, &shared);
     let no_memory = |_| Unavailable::NoMemory { device: device.clone() };
     let icmp = match options.side {
         Side::Outside { .. } => Some(Messages::new().map_err(no_memory)?),
@@ -163,7 +186,7 @@ pub(crate) fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
             linearised: 0,
         }));
     }
-    Ok(Opened { links, icmp: icmp.map(IcmpLink), mac: limits.mac, is_up })
+    Ok(Opened { links, icmp: icmp.map(IcmpLink), mac: limits.mac, is_up, watch })
 }
 
 /// One queue of a device.
@@ -292,11 +315,10 @@ impl PortLink {
     ) -> Fate<'a> {
         let Ok(ip) = Ip::parse(packet) else { return Fate::Unfit };
         let (packet, to) = (ip.bytes(), ip.destination());
-        if packet.len() > self.mtu {
-            return Fate::TooBig;
-        }
+        let fits = packet.len() <= self.mtu;
         if let Some((same, header)) = last
             && *same == to
+            && fits
         {
             return Fate::Sent(Frame::new(*header, packet));
         }
@@ -308,6 +330,9 @@ impl PortLink {
             self.looped.push_back(reply);
             return Fate::Answered;
         }
+        if !fits {
+            return Fate::TooBig;
+        }
         match self.header(to, ip.family(), now) {
             Some(header) => {
                 *last = Some((to, header));
@@ -315,6 +340,60 @@ impl PortLink {
             }
             None => Fate::Unreachable,
         }
+    }
+
+    /// Whether a packet is longer than the inside link's MTU: its router is this link. What is too big for the outside lowers
+    /// the path MTU of its SA.
+    #[inline]
+    fn is_divided(&self, packet: &[u8]) -> bool {
+        packet.len() > self.mtu && self.sorter.side == Side::Inside
+    }
+
+    /// Sends a packet that is longer than the MTU in fragments, or tells its source what fits (RFC 1812 4.2.2.7 and 4.3.3.3, RFC
+    /// 4443 3.2).
+    #[cold]
+    fn send_divided(&mut self, packet: &[u8], now: Instant) -> TxReport {
+        let mut report = TxReport::default();
+        let is_own = |ip: &Ip<'_>| self.sorter.own.contains(&ip.destination());
+        let ip = match Ip::parse(packet) {
+            Ok(ip) if ip.bytes().len() > self.mtu && !is_own(&ip) => ip,
+            _ => return self.send_burst(&[packet], &mut None, now),
+        };
+        // Routers do not divide packets of IPv6.
+        let fragments = Fragments::new(&ip, self.mtu, 0).filter(|_| ip.family() == Family::V4);
+        let Some(mut fragments) = fragments else {
+            let mut room = [0; icmp::MAX_V6];
+            let from = self.sorter.own.iter().find(|own| own.is_ipv4() == (ip.family() == Family::V4));
+            let len =
+                from.and_then(|from| icmp::packet_too_big(ip.bytes(), self.mtu as u16, *from, &mut room));
+            if let Some(len) = len.filter(|_| self.looped.len() < LOOPED) {
+                self.looped.push_back(room[..len].to_vec());
+            }
+            return TxReport { too_big: 1, mtu: Some(self.mtu as u32), ..report };
+        };
+        let Some(header) = self.header(ip.destination(), ip.family(), now) else {
+            return TxReport { unreachable: 1, ..report };
+        };
+        if self.shared.is_away.load(Ordering::Relaxed) {
+            return TxReport { down: 1, ..report };
+        }
+        let mut pieces = vec![];
+        let mut room = vec![0; self.mtu];
+        while let Some(len) = fragments.next_into(&mut room) {
+            pieces.push(room[..len].to_vec());
+        }
+        let frames: Vec<Frame<'_>> = pieces.iter().map(|piece| Frame::new(header, piece)).collect();
+        let sent = self.queue.send(&frames);
+        self.has_left = self.queue.flush() > 0;
+        let count = match sent.taken {
+            taken if taken == frames.len() => &mut report.taken,
+            0 if !sent.lacks_buffers && !self.shared.port.is_up() => &mut report.down,
+            0 if !sent.lacks_buffers => &mut report.would_block,
+            // Of a packet of which some fragments are lost nothing is left.
+            _ => &mut report.no_buffers,
+        };
+        *count += 1;
+        report
     }
 
     /// Sends a burst; the report, and how many of the last packets there is no room for.
@@ -334,7 +413,9 @@ impl PortLink {
         let mut report = TxReport::default();
         let mut taken = frames.len();
         let (mut lacks_buffers, mut is_down) = (false, false);
-        if !frames.is_empty() {
+        if !frames.is_empty() && self.shared.is_away.load(Ordering::Relaxed) {
+            (taken, is_down) = (0, true);
+        } else if !frames.is_empty() {
             let sent = self.queue.send(&frames);
             (taken, lacks_buffers) = (sent.taken, sent.lacks_buffers);
             self.has_left = self.queue.flush() > 0;
@@ -427,8 +508,15 @@ impl Link for PortLink {
         }
         let now = Instant::now();
         let mut last = None;
-        for (at, burst) in packets.chunks(BURST).enumerate() {
-            let sent = self.send_burst(burst, &mut last, now);
+        let mut rest = packets;
+        while let Some(first) = rest.first() {
+            let fitting = rest.iter().take(BURST).take_while(|packet| !self.is_divided(packet)).count();
+            let (burst, behind) = rest.split_at(fitting.max(1));
+            rest = behind;
+            let sent = match fitting {
+                0 => self.send_divided(first, now),
+                _ => self.send_burst(burst, &mut last, now),
+            };
             report.taken += sent.taken;
             report.too_big += sent.too_big;
             report.mtu = report.mtu.or(sent.mtu);
@@ -438,7 +526,7 @@ impl Link for PortLink {
             report.refused += sent.refused;
             report.unfit += sent.unfit;
             if sent.would_block > 0 {
-                report.would_block = packets.len() - (at * BURST + burst.len() - sent.would_block);
+                report.would_block = sent.would_block + rest.len();
                 break;
             }
         }
@@ -470,6 +558,7 @@ impl Link for PortLink {
             is_up: self.shared.port.is_up(),
             neighbours: lock(&self.shared.neighbours).known(),
             linearised: self.linearised,
+            made_again: self.shared.made_again.load(Ordering::Relaxed),
         })
     }
 

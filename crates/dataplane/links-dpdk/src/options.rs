@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use forebay_links::Link;
 use ipnet::IpNet;
 
-use crate::Mac;
+use crate::{Mac, Unavailable};
 
 /// Which packets a link takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,4 +73,36 @@ pub struct Opened {
     pub mac: Mac,
     /// Whether its link is up.
     pub is_up: bool,
+    /// Looks at it from now on.
+    pub watch: crate::Watch,
+}
+
+/// What has changed about the link of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its link is up again, or for the first time.
+    Up,
+    /// Its link is down.
+    Down {
+        /// The device connects to its other end when it is made and never again, so that it is made again when a process
+        /// listens there.
+        is_made_again: bool,
+    },
+    /// The device was made again. The link is up when the other end has agreed.
+    MadeAgain,
+    /// The device cannot be made again. It is tried anew when it is next looked at.
+    Failed(Unavailable),
+}
+
+/// Of a build without DPDK there is none.
+#[cfg(not(dpdk))]
+#[derive(Debug)]
+pub enum Watch {}
+
+#[cfg(not(dpdk))]
+impl Watch {
+    /// As in a build with DPDK.
+    pub fn look(&mut self) -> Option<Option<Change>> {
+        match *self {}
+    }
 }

@@ -1,11 +1,15 @@
 //! What does not go well: devices that are not there or not right, links that are down, buffers that are used up.
 #![cfg(target_os = "linux")]
 #![cfg(dpdk)]
+// The other end is waited for.
+#![allow(clippy::disallowed_methods)]
 
 use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use forebay_links::{Link, TxReport};
-use forebay_links_dpdk::{PortOptions, Side, Unavailable, look, open};
+use forebay_links_dpdk::{Change, Opened, PortOptions, Side, Unavailable, Watch, look, open};
 
 /// A device whose frames come back to itself.
 const RING: &str = "net_ring";
@@ -155,7 +159,47 @@ fn packets_that_cannot_be_sent_are_told_apart() {
         ..TxReport::default()
     };
     assert_eq!(sent, expected);
-    assert!(link.nap().is_some() && !link.pending());
+    assert!(link.nap().is_some() && link.pending());
+    let mut told = vec![];
+    link.receive(64, &mut |head, body| told.push([head, body].concat())).unwrap();
+    // Fragmentation needed, from the link's own address to the source (RFC 1191 4).
+    assert_eq!((told.len(), &told[0][12..22]), (1, &[10, 8, 0, 2, 10, 8, 0, 7, 3, 4][..]));
+    assert_eq!(told[0][26..28], 1_500u16.to_be_bytes());
+}
+
+#[test]
+fn a_packet_that_is_longer_than_the_inside_mtu_leaves_in_fragments() {
+    let mut opened = open(&options("net_ring3", "")).unwrap();
+    let link = &mut opened.links[0];
+    for _ in 0..20 {
+        link.receive(64, &mut |_, _| panic!("nothing is for the gateway")).unwrap();
+    }
+    let mut burst = packets(5, 100);
+    for (at, len) in [(1, 3_000), (3, 1_501)] {
+        burst[at] = packets(1, len).remove(0);
+        // It may be divided.
+        burst[at][6] = 0;
+        burst[at][10..12].fill(0);
+        let checksum = forebay_wire::checksum::Sum::ZERO.bytes(&burst[at][..20]).finish();
+        burst[at][10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
+    let before = link.rx_drops();
+    assert_eq!(send(&mut **link, &burst), TxReport { taken: 5, ..TxReport::default() });
+    for _ in 0..20 {
+        link.receive(64, &mut |_, _| panic!("they are for another host")).unwrap();
+    }
+    // Three packets that fit, and three and two fragments; none has a wrong checksum.
+    let now = link.rx_drops();
+    assert_eq!((now.foreign - before.foreign, now.malformed), (3 + 3 + 2, before.malformed));
+    // To the link itself nothing is too big that a tunnel carries.
+    let mut request = packets(1, 3_000).remove(0);
+    request[9] = 1;
+    request[16..20].copy_from_slice(&[10, 8, 0, 2]);
+    request[20..28].copy_from_slice(&[8, 0, 0, 0, 0, 1, 0, 1]);
+    assert_eq!(send(&mut **link, &[request]).taken, 1);
+    let mut replies = vec![];
+    link.receive(64, &mut |head, body| replies.push(head.len() + body.len())).unwrap();
+    assert_eq!(replies, [3_000]);
 }
 
 #[test]
@@ -172,4 +216,89 @@ fn an_echo_request_out_of_a_tunnel_is_answered_into_it() {
     link.receive(64, &mut |head, body| replies.push([head, body].concat())).unwrap();
     assert_eq!(replies.len(), 1);
     assert_eq!((&replies[0][12..20], replies[0][20]), (&[10, 8, 0, 2, 10, 8, 0, 7][..], 0));
+}
+
+/// Both ends of a device whose ends find each other by a socket: the name and arguments of the one that listens, and of the one that
+/// connects. DPDK tells memifs of one process apart by how their path is written.
+fn ends(driver: &str) -> ([(&'static str, String); 2], PathBuf) {
+    let folder = std::env::temp_dir();
+    let name = format!("forebay-both-{driver}-{}.sock", std::process::id());
+    let path = folder.join(&name);
+    let ends = match driver {
+        "memif" => [
+            ("net_memif20", format!("role=server,socket={},socket-abstract=no", path.display())),
+            ("net_memif21", format!("role=client,socket={}/./{name},socket-abstract=no", folder.display())),
+        ],
+        _ => [
+            ("eth_vhost20", format!("iface={}", path.display())),
+            ("net_virtio_user20", format!("path={}", path.display())),
+        ],
+    };
+    (ends, path)
+}
+
+/// Looks at a device until it says what is expected.
+fn expect(watch: &mut Watch, expected: &Change) {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        match watch.look() {
+            Some(Some(change)) if change == *expected => return,
+            Some(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            other => panic!("{expected:?} did not come: {other:?}"),
+        }
+    }
+}
+
+/// Whether a packet arrives at the other end; it is sent until then.
+fn passes(from: &mut Opened, to: &mut Opened) -> bool {
+    let until = Instant::now() + Duration::from_secs(20);
+    let frames = packets(1, 100);
+    let before = to.links[0].rx_drops().foreign;
+    while Instant::now() < until {
+        send(&mut *from.links[0], &frames);
+        to.links[0].receive(64, &mut |_, _| panic!("it is not for this Ethernet address")).unwrap();
+        if to.links[0].rx_drops().foreign > before {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+#[test]
+fn a_device_that_connects_is_made_again_when_its_other_end_is_back() {
+    for driver in ["memif", "vhost"] {
+        let ([listens, connects], path) = ends(driver);
+        let mut server = match open(&options(listens.0, &listens.1)) {
+            Ok(opened) => opened,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        let mut client = open(&options(connects.0, &connects.1)).unwrap();
+        let mac = client.mac;
+        if !client.is_up {
+            expect(&mut client.watch, &Change::Up);
+        }
+        assert!(passes(&mut client, &mut server) && passes(&mut server, &mut client), "{driver}");
+        for times in 1..4 {
+            drop(server);
+            expect(&mut client.watch, &Change::Down { is_made_again: true });
+            // Nobody listens, so nothing is tried.
+            for _ in 0..10 {
+                assert_eq!(client.watch.look(), Some(None), "{driver}");
+            }
+            let lost = send(&mut *client.links[0], &packets(200, 100));
+            assert!(lost.down > 0 && lost.taken + lost.down == 200, "{driver}: {lost:?}");
+            server = open(&options(listens.0, &listens.1)).unwrap();
+            expect(&mut client.watch, &Change::MadeAgain);
+            expect(&mut client.watch, &Change::Up);
+            assert!(passes(&mut client, &mut server) && passes(&mut server, &mut client), "{driver}");
+            assert_eq!(client.links[0].device().unwrap().made_again, times, "{driver}");
+        }
+        assert_eq!(client.mac, mac);
+        let Opened { links, mut watch, .. } = client;
+        drop(links);
+        assert_eq!(watch.look(), None, "the links are gone");
+        drop(server);
+        let _ = std::fs::remove_file(path);
+    }
 }

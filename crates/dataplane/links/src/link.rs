@@ -111,6 +111,8 @@ pub struct DeviceState {
     pub neighbours: usize,
     /// Frames that came in several buffers and were put together, which takes a copy.
     pub linearised: u64,
+    /// How many times the device was made again because its other end was gone.
+    pub made_again: u64,
 }
 
 /// Counts of received packets that a link has not given, by reason.

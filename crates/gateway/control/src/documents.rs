@@ -347,6 +347,8 @@ pub struct DeviceDoc {
     pub neighbours: usize,
     /// Frames that came in several buffers and were put together, which takes a copy.
     pub linearised: u64,
+    /// How many times the device was made again because its other end was gone.
+    pub made_again: u64,
 }
 
 /// What an engine did beyond passing packets on.

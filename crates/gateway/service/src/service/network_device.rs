@@ -76,14 +76,22 @@ mod not_built {
 /// Of a program with DPDK.
 #[cfg(feature = "dpdk")]
 mod built {
+    use std::time::Duration;
+    use std::{io, thread};
+
     use forebay_config::NetworkDevice;
     use forebay_links::Link;
-    use forebay_links_dpdk::{self as dpdk, Opened, PortOptions, Side, Unavailable};
+    use forebay_links_dpdk::{self as dpdk, Change, Opened, PortOptions, Side, Unavailable, Watch};
     use forebay_privileges as privileges;
 
     use super::{NO_HUGE_PAGES, RESERVE};
     use crate::service::host::Queues;
     use crate::service::start_error::StartError;
+
+    /// How often a device's link is looked at.
+    const LOOK: Duration = Duration::from_secs(1);
+    /// When it is looked at after it was made: nothing is sent by one whose other end was not there.
+    const CONNECTS: Duration = Duration::from_millis(100);
 
     /// Opens a device for the link called `name`: a link for each worker, and for an outside what receives ICMP errors.
     pub fn open(
@@ -108,12 +116,13 @@ mod built {
         let refused =
             |why: Unavailable| StartError::NetworkDevice { what: format!("{name}: {why}"), help: why.help() };
         start(&device.device).map_err(refused)?;
-        let Opened { links, icmp, mac, is_up } = dpdk::open(&options).map_err(refused)?;
+        let Opened { links, icmp, mac, is_up, watch } = dpdk::open(&options).map_err(refused)?;
         let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
         tracing::info!(link = %name, device = %device.device, %mac, is_up, "network device by DPDK");
         if huge_pages() == Some(false) {
             tracing::warn!(device = %device.device, "{NO_HUGE_PAGES}: {RESERVE}");
         }
+        watch_over(watch, name, &device.device).map_err(StartError::System)?;
         let icmp = icmp.map(|icmp| Box::new(icmp) as Box<dyn Link + Send>);
         Ok((links, icmp.into_iter().collect()))
     }
@@ -124,6 +133,38 @@ mod built {
             true => dpdk::start(device),
             false => privileges::without(|| dpdk::start(device)),
         }
+    }
+
+    /// Has a thread look at the device's link as long as there are queues of it. The thread has no capabilities: what is made again
+    /// is a virtual device, as [`start`] does it.
+    fn watch_over(mut watch: Watch, name: &str, device: &str) -> io::Result<()> {
+        let (link, device) = (name.to_owned(), device.to_owned());
+        let watch = move || {
+            let mut pause = CONNECTS;
+            loop {
+                thread::sleep(pause);
+                let Some(change) = watch.look() else { return };
+                pause = if change == Some(Change::MadeAgain) { CONNECTS } else { LOOK };
+                match change {
+                    None => {}
+                    Some(Change::Up) => tracing::info!(%link, %device, "network device: link up"),
+                    Some(Change::Down { is_made_again: false }) => {
+                        tracing::warn!(%link, %device, "network device: link down");
+                    }
+                    Some(Change::Down { is_made_again: true }) => tracing::warn!(
+                        %link, %device, "network device: link down; the device is made again when its other end listens"
+                    ),
+                    Some(Change::MadeAgain) => {
+                        tracing::info!(%link, %device, "network device made again, because its other end was gone");
+                    }
+                    Some(Change::Failed(why)) => {
+                        tracing::warn!(%link, %device, %why, "network device cannot be made again now");
+                    }
+                }
+            }
+        };
+        let builder = thread::Builder::new().name("forebay-device".to_owned());
+        privileges::without(|| builder.spawn(watch)).map(drop)
     }
 
     pub fn look(device: &str) -> Result<(), (String, String)> {
