@@ -75,7 +75,7 @@ fn what_cannot_be_is_refused_and_said() {
         ("=02:00:00:00:00:09", "=03:00:00:00:00:09", "`neighbours` is"),
         ("=02:00:00:00:00:09", "", "`neighbours` is"),
         ("=02:00:00:00:00:09", "=02:00:00:00:00", "`neighbours` is"),
-        ("mtu = 9000", "mtu = 9001", "`mtu` is 9001"),
+        ("mtu = 9000", "mtu = 16001", "`mtu` is 16001"),
         ("mtu = 9000", "mtu = 1000", "an MTU of 1000 with an IPv6 address"),
         ("descriptors = 2048", "descriptors = 2000", "`descriptors` is 2000"),
         ("queues = 3", "queues = 0", "`queues` is 0"),

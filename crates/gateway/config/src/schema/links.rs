@@ -299,7 +299,7 @@ pub const INSIDE_DPDK: &[Key] = &[
     ),
     key(
         "mtu",
-        Whole(Unit::Bytes, 576, 9_000),
+        Whole(Unit::Bytes, 576, 16_000),
         Is("1500"),
         "largest packet that is sent; with IPv6 it is at least 1280",
         "9000",
