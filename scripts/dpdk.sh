@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # DPDK. Crypto devices: published vectors, random jobs and faults on DPDK's software devices, and two gateways whose packets go to
-# the devices in turn. Links: tests of the link with virtual network devices, and two gateways over them. The shim's tests run under the
-# address and undefined behaviour sanitizers as well. Last, virtio-crypto in a virtual machine, where QEMU is installed (two minutes
-# of software emulation). Needs libdpdk-dev and namespaces (scripts/setup.sh dpdk lab, and vm for the virtual machine).
+# the devices in turn. Links: tests of the link with virtual network devices, two gateways over them, and what goes wrong behind one. The
+# shim's tests run under the address and undefined behaviour sanitizers as well. Last, where QEMU is installed (software emulation): a
+# guest behind vhost-user and containers behind memif with Linux as peer (six minutes), and virtio-crypto in a virtual machine (two
+# minutes). Needs libdpdk-dev and namespaces (scripts/setup.sh dpdk lab, and vm for the virtual machine).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${CARGO_TARGET_DIR:=target}"
@@ -44,4 +45,6 @@ device = "crypto_openssl0"
 policy = "round-robin"
 ' scripts/lab.sh "$CARGO_TARGET_DIR/debug/forebay" run tests/gateway/two_sites.py
 scripts/lab.sh "$CARGO_TARGET_DIR/debug/forebay" run tests/gateway/dpdk.py
+timeout --kill-after=10 300 scripts/lab.sh "$CARGO_TARGET_DIR/debug/forebay" run tests/gateway/port_faults.py
+timeout --kill-after=10 900 tests/vm/ports.py "$CARGO_TARGET_DIR/debug/forebay"
 timeout 900 tests/vm/virtio_crypto.py "$CARGO_TARGET_DIR/debug/forebay"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A gateway whose links are network devices of DPDK, on one side or on both, against one with sockets and a TUN, or with a
-device of DPDK too. Virtual devices without huge pages: AF_PACKET on the laboratory's cables, TAP, memif between two processes.
+device of DPDK too. Virtual devices without huge pages: AF_PACKET on the laboratory's cables, TAP, memif and vhost-user with virtio-user
+between two processes.
 
 Runs in the laboratory:
 
@@ -20,17 +21,26 @@ from two_sites import FOREBAY, LAB, SEND, ask, gateway_of, inside, program, run,
 
 # Room for what comes while the machine does something else: the driver does not count what is lost.
 RING = ",blocksz=65536,framesz=2048,framecnt=8192"
-LARGE_RING = ",blocksz=12288,framesz=12288,framecnt=2048"
 # name: the inside of gateway A, the outside of both, encapsulation, outer IP version, MTU, queues.
 CASES = {
     "af_packet-udp-4": ("af_packet", "af_packet", "udp", 4, 1500, 1),
     "af_packet-esp-6": ("af_packet", "af_packet", "none", 6, 1500, 1),
     "af_packet-udp-6-large": ("af_packet", "af_packet", "udp", 6, 9000, 1),
+    "af_packet-esp-4-largest": ("af_packet", "af_packet", "none", 4, 16000, 1),
     "af_packet-queues": ("af_packet", "af_packet", "udp", 4, 1500, 2),
     "tap-sockets": ("tap", "sockets", "udp", 4, 1500, 1),
     "tun-af_packet": ("tun", "af_packet", "none", 4, 1500, 1),
     "memif": ("af_packet", "memif", "none", 4, 1500, 1),
+    "memif-large": ("af_packet", "memif", "udp", 6, 9000, 1),
+    "vhost": ("af_packet", "vhost", "udp", 4, 1500, 1),
+    "vhost-large": ("af_packet", "vhost", "none", 6, 9000, 1),
 }
+
+
+def large_ring(mtu):
+    """Frames of whole pages, at least three (docs/links.md)."""
+    size = max(12_288, -(-(mtu + 26) // 4096) * 4096)
+    return f",blocksz={size},framesz={size},framecnt=1024"
 
 
 def device(name, arguments, addresses, mtu, queues, gateway=()):
@@ -49,14 +59,16 @@ queues = {queues}
 def links(case, letter):
     """The `[inside]` and `[[outside]]` of a gateway's file."""
     inside_kind, outside_kind, _, _, mtu, queues = CASES[case]
-    ring = LARGE_RING if mtu > 1500 else RING
+    ring = large_ring(mtu) if mtu > 1500 else RING
     tun = f'name = "fb0"\nmtu = {mtu - 100}\nqueues = {queues}\n'
     sockets = '[[outside]]\nkind = "udp"\n[[outside]]\nkind = "raw"\n'
     memif = f"socket={LAB}/memif.sock,socket-abstract=no,role="
     if letter == "b":
-        if outside_kind == "memif":
-            return tun, "[[outside]]\n" + device("net_memif0", memif + "client", ["192.0.2.2/24", "fd00::2/64"], mtu, 1)
-        return tun, sockets
+        other = {
+            "memif": ("net_memif0", memif + "client"),
+            "vhost": ("net_virtio_user0", f"path={LAB}/vhost.sock"),
+        }.get(outside_kind)
+        return tun, "[[outside]]\n" + device(*other, ["192.0.2.2/24", "fd00::2/64"], mtu, 1) if other else sockets
     into = {
         "af_packet": lambda: device("net_af_packet0", "iface=lan" + ring, ["10.1.0.1/16", "fd01::1/64"], mtu, queues),
         # The kernel of gateway A routes between the host and the TAP.
@@ -66,6 +78,7 @@ def links(case, letter):
     out = {
         "af_packet": lambda: "[[outside]]\n" + device("net_af_packet1", "iface=wan" + ring, ["192.0.2.1/24", "fd00::1/64"], mtu, queues),
         "memif": lambda: "[[outside]]\n" + device("net_memif0", memif + "server", ["192.0.2.1/24", "fd00::1/64"], mtu, 1),
+        "vhost": lambda: "[[outside]]\n" + device("eth_vhost0", f"iface={LAB}/vhost.sock", ["192.0.2.1/24", "fd00::1/64"], mtu, 1),
         "sockets": lambda: sockets,
     }[outside_kind]()
     return into, out
@@ -76,7 +89,7 @@ def write(case):
     for letter in "ab":
         text = xdp.config(letter, *links(case, letter), encapsulation, family)
         # The driver AF_PACKET has the kernel put fragments of IPv4 together: the largest datagram has to fit.
-        text = text.replace("packet_size = 4096", f"packet_size = {12_000 if mtu > 1500 else mtu + 600}")
+        text = text.replace("packet_size = 4096", f"packet_size = {mtu + 3_000 if mtu > 1500 else mtu + 600}")
         if CASES[case][0] == "tap" and letter == "a":
             # The kernel routes protected packets to the TAP, which the guard has to know as a way into the gateway.
             text = '[guard]\ninterfaces = ["fbtap"]\n' + text
@@ -140,15 +153,17 @@ def one(case):
         xdp.trains(namespace, interface, False)
     addresses(case)
     write(case)
-    # The server of memif makes the socket.
+    # The server of memif, and of vhost-user, makes the socket.
     start("a")
     if inside_kind == "tap":
         tap_interface()
     start("b")
-    wire = None if outside_kind == "memif" else lab.Wire("gw-b", "wan")
+    between_processes = outside_kind in ("memif", "vhost")
+    wire = None if between_processes else lab.Wire("gw-b", "wan")
     began = time.monotonic()
     # DPDK's driver for AF_PACKET has the kernel put fragments together, and what is longer than its frames is lost.
-    fitting = [size for size in xdp.SIZES if size <= 1473] + [1900] if mtu <= 1500 else [0, 100, 1400, 8000, 8900, 9000, 11000]
+    large = [0, 100, 1400, mtu - 1000, mtu - 100, mtu, mtu + (2000 if mtu < 10_000 else 200)]
+    fitting = [size for size in xdp.SIZES if size <= 1473] + [1900] if mtu <= 1500 else large
     xdp.traffic(fitting if "af_packet" in (inside_kind, outside_kind) else xdp.SIZES, 5)
     counted(case)
     took = time.monotonic() - began
@@ -179,13 +194,18 @@ def one(case):
     if inside_kind == "af_packet":
         xdp.ip("host-a", "link", "set", "eth0", "address", "02:00:00:00:00:78")
         run("host-a", SEND, xdp.HOSTS[4][1], 100_000)
+    down, again = "network device: link down; the device is made again", "network device made again"
+    lines = lab.log("b").count(down), lab.log("b").count(again)
     xdp.end("a", signal.SIGKILL)
-    if outside_kind == "memif":
-        # DPDK's client of a memif does not find a server again that was killed (docs/links.md).
-        xdp.end("b")
+    if between_processes:
+        # The client's device connects once, when it is made, so it is made again.
+        lab.wait_until(lambda: lab.log("b").count(down) > lines[0], "the client's link to be down")
+        assert not wan(lab.ask("b", "status"))[0]["device"]["up"]
     start("a")
-    if outside_kind == "memif":
-        start("b")
+    if between_processes:
+        lab.wait_until(lambda: wan(lab.ask("b", "status"))[0]["device"]["up"], "the client's link to be up")
+        port = wan(lab.ask("b", "status"))[0]["device"]
+        assert port["made_again"] > 0 and lab.log("b").count(again) > lines[1], port
     if inside_kind == "tap":
         tap_interface()
     xdp.traffic([100], 0)
