@@ -131,13 +131,18 @@ def too_big(mtu):
 
 
 def counted(case):
-    """Ten thousand numbered datagrams each way."""
+    """Ten thousand numbered datagrams each way, all of which arrive. On a busy machine rings and sockets overflow: then again."""
     for sender, receiver, address in [("host-a", "host-b", lab.HOST_B), ("host-b", "host-a", lab.HOST_A)]:
-        count = lab.Count(receiver)
-        assert lab.send(sender, address, 0, 10_000, 1_500, (64, 700, 1300)).wait() == 0
-        said = count.end(1)
-        # On a busy machine rings of virtual devices and sockets overflow.
-        assert said["seen"] >= 9_000 and said["twice"] == said["forged"] == said["late"] == 0, (case, said)
+        for attempt in range(4):
+            count = lab.Count(receiver)
+            assert lab.send(sender, address, 0, 10_000, 1_500, (64, 700, 1300)).wait() == 0
+            said = count.end(1)
+            assert said["twice"] == said["forged"] == said["late"] == 0, (case, said)
+            if said["seen"] == 10_000:
+                break
+            print(f"dpdk: {case}: {said['seen']} of 10,000, attempt {attempt + 1}", flush=True)
+        else:
+            raise AssertionError((case, said))
 
 
 def wan(status):

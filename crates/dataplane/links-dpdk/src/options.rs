@@ -102,6 +102,11 @@ pub enum Watch {}
 #[cfg(not(dpdk))]
 impl Watch {
     /// As in a build with DPDK.
+    pub fn wait(&mut self) -> Option<Option<Change>> {
+        match *self {}
+    }
+
+    /// As in a build with DPDK.
     pub fn look(&mut self) -> Option<Option<Change>> {
         match *self {}
     }

@@ -2,10 +2,17 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::link::Shared;
 use crate::sockets::{Socket, add_argument};
 use crate::{Change, Mac, Unavailable};
+
+/// How often a device is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// When it is looked at after it was made: nothing is sent by one whose other end was not there.
+const CONNECTS: Duration = Duration::from_millis(100);
 
 /// Looks at a device from time to time, which the links of the device do not wait for.
 ///
@@ -20,6 +27,8 @@ pub struct Watch {
     was_up: bool,
     /// Looks in a row at which its link was down.
     down: u32,
+    /// Whether it has been made since it was last looked at.
+    is_new: bool,
 }
 
 impl Watch {
@@ -33,13 +42,20 @@ impl Watch {
         // Otherwise it would get a random one each time.
         add_argument(&mut arguments, "mac", &mac.map(|byte| format!("{byte:02x}")).join(":"));
         let (was_up, shared) = (shared.port.is_up(), Arc::downgrade(shared));
-        Watch { device: device.to_owned(), arguments, socket, shared, was_up, down: 0 }
+        Watch { device: device.to_owned(), arguments, socket, shared, was_up, down: 0, is_new: true }
+    }
+
+    /// Sleeps until the device is to be looked at, and does [`Watch::look`].
+    pub fn wait(&mut self) -> Option<Option<Change>> {
+        sleep(if self.is_new { CONNECTS } else { LOOK });
+        self.look()
     }
 
     /// Looks at the device, and makes it again where that is due: to be called about once a second. `None`: the links of the
     /// device are gone. Otherwise what has changed, if anything has.
     pub fn look(&mut self) -> Option<Option<Change>> {
         let shared = self.shared.upgrade()?;
+        self.is_new = false;
         let is_up = shared.port.is_up();
         let socket = self.socket.as_ref().filter(|socket| socket.connects());
         shared.is_away.store(!is_up && socket.is_some(), Ordering::Relaxed);
@@ -60,6 +76,7 @@ impl Watch {
         Some(Some(match shared.port.make_again(&self.device, &self.arguments) {
             Ok(()) => {
                 shared.made_again.fetch_add(1, Ordering::Relaxed);
+                self.is_new = true;
                 Change::MadeAgain
             }
             Err(errno) => Change::Failed(Unavailable::NotMade { device: self.device.clone(), errno }),

@@ -76,7 +76,6 @@ mod not_built {
 /// Of a program with DPDK.
 #[cfg(feature = "dpdk")]
 mod built {
-    use std::time::Duration;
     use std::{io, thread};
 
     use forebay_config::NetworkDevice;
@@ -87,11 +86,6 @@ mod built {
     use super::{NO_HUGE_PAGES, RESERVE};
     use crate::service::host::Queues;
     use crate::service::start_error::StartError;
-
-    /// How often a device's link is looked at.
-    const LOOK: Duration = Duration::from_secs(1);
-    /// When it is looked at after it was made: nothing is sent by one whose other end was not there.
-    const CONNECTS: Duration = Duration::from_millis(100);
 
     /// Opens a device for the link called `name`: a link for each worker, and for an outside what receives ICMP errors.
     pub fn open(
@@ -140,11 +134,7 @@ mod built {
     fn watch_over(mut watch: Watch, name: &str, device: &str) -> io::Result<()> {
         let (link, device) = (name.to_owned(), device.to_owned());
         let watch = move || {
-            let mut pause = CONNECTS;
-            loop {
-                thread::sleep(pause);
-                let Some(change) = watch.look() else { return };
-                pause = if change == Some(Change::MadeAgain) { CONNECTS } else { LOOK };
+            while let Some(change) = watch.wait() {
                 match change {
                     None => {}
                     Some(Change::Up) => tracing::info!(%link, %device, "network device: link up"),
