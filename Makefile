@@ -149,7 +149,7 @@ interop-vm: $(FOREBAY)
 	$(CARGO) build --locked --package forebay-xfrm --example follow
 	$(if $(PEERS),tests/vm/peers.sh $(FOREBAY) $(PEERS),tests/vm/interop.sh $(FOREBAY) target/debug/examples/follow full)
 
-# The packages are those of `make deb`. Roots of the suites are fetched once; without Ubuntu's keyring UNVERIFIED=1 fetches its suites.
+# The packages are those of `make deb`. Roots of the suites are fetched once.
 userlands: deb
 	@scripts/setup.sh userlands
 	tests/packaging/userlands.py target/debian $(SUITES)

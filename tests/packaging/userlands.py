@@ -10,9 +10,9 @@ network and control groups; the kernel is this machine's.
      host-a                gw-a             r1     MTU 1300     r2            gw-b                host-b
    10.1.0.10 ---- lan 10.1.0.1  wan ------- .254 ---------- .254 ------- wan  10.2.0.1 lan ---- 10.2.0.10
 
-Roots are made by mmdebstrap and kept in target/userlands. Packages of Ubuntu are verified with ubuntu-archive-keyring; where that is not installed, the
-suites of Ubuntu are left out unless UNVERIFIED=1 says that unverified packages may run in the namespaces. When it ends, however it ends, the kernel takes
-everything away but empty control groups.
+Roots are made by mmdebstrap and kept in target/userlands. Packages of Ubuntu are verified with Ubuntu's keyring, which is Debian's package ubuntu-keyring:
+where it is not installed, it is taken from Debian 13, whose packages are verified with Debian's keyring. When the test ends, however it ends, the kernel
+takes everything away but empty control groups.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ INSIDE = "FOREBAY_USERLANDS_INSIDE"
 SUITES = ("bookworm", "trixie", "jammy", "noble")
 UBUNTU = ("jammy", "noble")
 PACKAGES = "apt,systemd,systemd-sysv,dbus,adduser,iproute2,iputils-ping,nftables,procps"
-KEYRING = "/usr/share/keyrings/ubuntu-archive-keyring.gpg"
+KEYRING = pathlib.Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
 PATH_MTU = 1300
 
 # The lab of tests/gateway: programs of hosts, and what passes an interface.
@@ -545,22 +545,45 @@ def root(suite, packages=PACKAGES):
     return tar, None if tar.exists() else os.environ.get(f"{INSIDE}_{suite}", "it was not made")
 
 
+def mmdebstrap(*words):
+    """Why it failed, if it did."""
+    done = subprocess.run(["mmdebstrap", "--quiet", *words], capture_output=True, text=True, check=False)
+    return f"mmdebstrap: {done.stderr.strip()[-300:]}" if done.returncode else None
+
+
+def keyring():
+    """Ubuntu's keyring, and why it cannot be had."""
+    if KEYRING.exists():
+        return KEYRING, None
+    kept = KEPT / KEYRING.name
+    if not kept.exists():
+        tar = KEPT / "ubuntu-keyring.tar"
+        why = mmdebstrap("--variant=extract", "--include=ubuntu-keyring", "trixie", str(tar))
+        if why:
+            return kept, f"ubuntu-keyring is neither installed nor can it be had from Debian 13, and without it packages are not verified: {why}"
+        found = subprocess.run(["tar", "-xOf", tar, f".{KEYRING}"], capture_output=True, check=True)
+        kept.write_bytes(found.stdout)
+        tar.unlink()
+    return kept, None
+
+
 def make_root(suite, packages):
     """Makes the root of a suite where there is none; why it cannot be had."""
     tar, why = root(suite, packages)
     if not why:
         return None
-    words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={packages}"]
-    if suite in UBUNTU and not os.path.exists(KEYRING):
-        if os.environ.get("UNVERIFIED") != "1":
-            return "ubuntu-archive-keyring is not installed, without which packages are not verified (UNVERIFIED=1 goes on without)"
-        words += ["--aptopt=Acquire::AllowInsecureRepositories \"true\"", "--aptopt=APT::Get::AllowUnauthenticated \"true\""]
     KEPT.mkdir(parents=True, exist_ok=True)
+    words = ["--variant=minbase", f"--include={packages}"]
+    if suite in UBUNTU:
+        path, why = keyring()
+        if why:
+            return why
+        words.append(f"--keyring={path}")
     print(f"userlands: making the root of {suite}", flush=True)
     new = tar.with_suffix(".new.tar")
-    done = subprocess.run([*words, suite, new], capture_output=True, text=True, check=False)
-    if done.returncode:
-        return "mmdebstrap: " + done.stderr.strip()[-300:]
+    why = mmdebstrap(*words, suite, str(new))
+    if why:
+        return why
     new.rename(tar)
     return None
 
