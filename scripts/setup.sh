@@ -60,17 +60,21 @@ reaches() { [ "$(printf '%s\n' "$needed" "$1" | sort -V | head -1)" = "$needed" 
 
 # Where a compiler that is new enough can be had here: the distribution's packages, if they serve, else rustup.
 rust_from() {
-    local package version origin
+    local package version origin newest
     if command -v apt-cache >/dev/null; then
+        # Ubuntu has newer compilers beside its own, each in a package and a folder with its version.
+        newest=$(apt-cache pkgnames rustc-1. 2>/dev/null | sed -n 's/^rustc-\(1\.[0-9]*\)$/\1/p' | sort -V | tail -1)
         while IFS='| ' read -r package version origin; do
             version=${version%%[+~-]*}
             case $package in
             rustc-web) reaches "$version" && echo "apt-get install rustc-web cargo-web" && return ;;
             rustc) reaches "$version" && [[ $origin != *backports* ]] && echo "apt-get install rustc cargo" && return
                 reaches "$version" && echo "apt-get install -t $(sed -n 's/.* \([a-z]*-backports\).*/\1/p' <<<"$origin") rustc cargo" && return ;;
+            versioned) [ -n "$newest" ] && reaches "$newest" &&
+                echo "apt-get install rustc-$newest cargo-$newest && export PATH=/usr/lib/rust-$newest/bin:\$PATH" && return ;;
             rustup) echo "apt-get install rustup && rustup default stable" && return ;;
             esac
-        done < <(apt-cache madison rustc rustc-web 2>/dev/null; apt-cache madison rustup 2>/dev/null)
+        done < <(apt-cache madison rustc rustc-web 2>/dev/null; echo " versioned | 0 | "; apt-cache madison rustup 2>/dev/null)
     fi
     echo "curl --proto '=https' -sSf https://sh.rustup.rs | sh"
 }

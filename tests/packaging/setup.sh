@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
-for tool in bash sh dirname sed sort head awk uname env cat grep printf; do ln -s "$(command -v "$tool")" "$work/bin/"; done
+for tool in bash sh dirname sed sort head tail awk uname env cat grep printf; do ln -s "$(command -v "$tool")" "$work/bin/"; done
 
 program() { # name, what it prints
     printf '#!/bin/sh\ncat <<END\n%s\nEND\n' "$2" >"$work/bin/$1"
@@ -33,6 +33,11 @@ program apt-cache ' rustc | 1.99.0+dfsg1-1~bpo13+1 | http://deb.debian.org/debia
 expect 'To install it: apt-get install -t trixie-backports rustc cargo'
 program apt-cache ' rustup | 1.27.1-3 | http://deb.debian.org/debian trixie/main amd64 Packages'
 expect 'To install it: apt-get install rustup && rustup default stable'
+program apt-cache ' rustc | 1.75.0+dfsg0ubuntu1-0ubuntu7 | http://archive.ubuntu.com/ubuntu noble/main amd64 Packages
+rustc-1.76
+rustc-1.99
+rustc-1.85'
+expect 'To install it: apt-get install rustc-1.99 cargo-1.99 && export PATH=/usr/lib/rust-1.99/bin:$PATH'
 program rustc 'rustc 1.99.0-nightly (4b91a6ea7 2022-08-08)'
 expect 'cc is missing; Forebay needs a C compiler'
 program cc ''
