@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A library that is installed after the first build is found by the next one, and one that is missing has nothing compiled twice.
+# A library that is installed after the first build is found by the next one, one that is missing has nothing compiled twice, and
+# one that is too old is left alone.
 # The directories of the library are hidden in a namespace of mounts; SKIPPED where none can be made.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,4 +27,10 @@ expect 1 "nothing was compiled at first"
 expect 0 "without the library everything is compiled every time"
 sleep 1 && touch "$work/status"
 expect 1 "the build script does not look again when a package was installed"
-echo "libraries: found when it is installed; nothing is compiled twice without it"
+mkdir -p "$work/old/include" "$work/old/lib"
+echo '#define IMB_VERSION_NUM 0x10200' >"$work/old/include/intel-ipsec-mb.h"
+touch "$work/old/lib/libIPSec_MB.a"
+said=$(IPSEC_MB_DIR=$work/old cargo build --offline --locked --package ipsec-mb-sys --target-dir "$work/target" 2>&1) ||
+    { echo "libraries: with a library that is too old the build fails: $said" >&2 && exit 1; }
+grep -q 'libipsec-mb-dev is older than 1.3' <<<"$said" || { echo "libraries: nothing is said of a library that is too old" >&2 && exit 1; }
+echo "libraries: found when it is installed and new enough; nothing is compiled twice without it"

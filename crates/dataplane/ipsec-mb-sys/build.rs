@@ -1,4 +1,4 @@
-//! Builds the shim where `intel-ipsec-mb.h` and its library are installed, and sets the cfg
+//! Builds the shim where `intel-ipsec-mb.h` and its library are installed, new enough, and sets the cfg
 //! `ipsec_mb`; elsewhere the crate is empty and says so once.
 
 use std::env;
@@ -8,6 +8,8 @@ include!("src/max_burst.rs");
 include!("packages.rs");
 
 const HEADER: &str = "intel-ipsec-mb.h";
+/// 1.3 is the first with the self test and the names of CPU flags that the shim uses; Ubuntu 22.04 has 1.2.
+const OLDEST: u32 = 0x01_03_00;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
@@ -27,11 +29,11 @@ fn main() {
     if !x86_64 || !wanted {
         return;
     }
-    let Some((include, lib)) = find() else {
+    let installed = find();
+    let Some((include, lib)) = installed.iter().find(|(include, _)| version(include) >= OLDEST) else {
         look_again_with_new_packages();
-        println!(
-            "cargo::warning=libipsec-mb-dev is not installed: building with the portable crypto backend only"
-        );
+        let why = if installed.is_empty() { "is not installed" } else { "is older than 1.3" };
+        println!("cargo::warning=libipsec-mb-dev {why}: building with the portable crypto backend only");
         return;
     };
     println!("cargo::rerun-if-changed={}", include.join(HEADER).display());
@@ -51,19 +53,27 @@ fn main() {
 }
 
 /// The folders of the header and of the library: under `IPSEC_MB_DIR`, or where distributions put them.
-fn find() -> Option<(PathBuf, PathBuf)> {
+fn find() -> Vec<(PathBuf, PathBuf)> {
     let prefixes = match env::var_os("IPSEC_MB_DIR") {
         Some(dir) => vec![PathBuf::from(dir)],
         None => vec![PathBuf::from("/usr"), PathBuf::from("/usr/local")],
     };
     let has_library =
         |dir: &Path| ["libIPSec_MB.a", "libIPSec_MB.so"].iter().any(|name| dir.join(name).exists());
-    prefixes.into_iter().find_map(|prefix| {
+    let folders = |prefix: PathBuf| {
         let include = prefix.join("include");
         let lib = ["lib/x86_64-linux-gnu", "lib64", "lib"]
             .iter()
             .map(|dir| prefix.join(dir))
             .find(|dir| has_library(dir))?;
         include.join(HEADER).exists().then_some((include, lib))
-    })
+    };
+    prefixes.into_iter().filter_map(folders).collect()
+}
+
+/// `IMB_VERSION_NUM` of the header in a folder, a byte each for major, minor and patch; 0 where it has none.
+fn version(include: &Path) -> u32 {
+    let header = std::fs::read_to_string(include.join(HEADER)).unwrap_or_default();
+    let number = header.lines().find_map(|line| line.strip_prefix("#define IMB_VERSION_NUM 0x"));
+    number.and_then(|hex| u32::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
 }
