@@ -81,15 +81,20 @@ demo: setup
 
 test: setup-test
 	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
-	$(CARGO) test --workspace --locked
-	@$(MAKE) --no-print-directory with-the-programs
+	$(CARGO) build --workspace --examples --locked
+	$(CARGO) test --workspace --tests --locked
+	@$(MAKE) --no-print-directory -j2 --output-sync=target with-the-programs
+	@$(MAKE) --no-print-directory labs
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
 
-# The tests that take the programs of `cargo test`.
-WITH_THE_PROGRAMS = test-studies test-firmware test-hardware test-interop labs test-tutorials test-packaging
-.PHONY: with-the-programs $(WITH_THE_PROGRAMS)
+# The tests that take the programs of `cargo test`. Most of them use one core, so that two run at a time; the labs, which measure
+# times, run by themselves.
+WITH_THE_PROGRAMS = test-studies test-firmware test-hardware test-examples-of-docs test-interop test-tutorials test-packaging
+.PHONY: with-the-programs labs $(WITH_THE_PROGRAMS)
 with-the-programs: $(WITH_THE_PROGRAMS)
+test-examples-of-docs:
+	$(CARGO) test --workspace --doc --locked
 labs:
 	scripts/labs.sh target/debug/forebay quick
 test-studies:

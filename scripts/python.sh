@@ -12,7 +12,8 @@
 #                               newest CPython that are here
 #   scripts/python.sh sdist     builds the wheel from the source distribution alone, and tries it (some minutes)
 #
-# STUDIES=no: `test` leaves out what `studies` has run.
+# STUDIES=no: `test` leaves out what `studies` has run. AS_TESTED=1: the module, by the profile `dev`, of the very crates that
+# `make test` has built (scripts/cargo_as_tested.sh), where all of them are compiled again otherwise.
 # PYTHON: the interpreter, python3 by default; 3.10 or later. PROFILE: Cargo's profile of `develop`; WHEEL_PROFILE: of `wheel`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,6 +22,9 @@ python=${PYTHON:-python3}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 env=$(realpath -m target/python)
 wheels=$(realpath -m target/wheels)
+
+# maturin's cargo.
+[ -z "${AS_TESTED:-}" ] || export CARGO=$PWD/scripts/cargo_as_tested.sh
 
 fail() {
     echo "python: $*" >&2

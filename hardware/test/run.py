@@ -93,8 +93,7 @@ def instructions():
         "-q",
         "--profile",
         os.environ.get("CARGO_PROFILE", "dev"),
-        "-p",
-        "forebay-embedded",
+        # Without a package, so that its dependencies have the features of the whole workspace and are those of `make test`.
         "--example",
         "operands",
     ]
