@@ -29,6 +29,7 @@ use forebay_time::{Duration, Time};
 use crate::Kind;
 use crate::cost::{Batch, Cost};
 use crate::job::{Item, Job, JobHead, Work};
+use crate::keys::Keys;
 use crate::processor_state::ProcessorState;
 
 /// Longest predicted time of a share that is given away to measure something.
@@ -72,6 +73,8 @@ pub(crate) struct Pool<'a> {
     pub(crate) now: Time,
     pub(crate) processor_states: &'a [ProcessorState],
     pub(crate) costs: &'a [Cost],
+    /// The keys that they hold, if that matters for any; else empty.
+    pub(crate) keys: &'a [Option<Keys>],
     pub(crate) suite: u8,
     /// Most jobs waiting in a queue that the class may join.
     pub(crate) queue: usize,
@@ -267,6 +270,23 @@ impl Burst {
     /// The work of the first `jobs` that are left.
     pub(crate) fn next_work(&self, jobs: usize) -> Work {
         self.work(self.placed, self.placed + jobs)
+    }
+
+    /// The SAs of the first `jobs` that are left.
+    pub(crate) fn next_sas(&self, jobs: usize) -> impl Iterator<Item = u32> {
+        self.jobs[self.placed..self.placed + jobs].iter().map(|job| job.sa)
+    }
+
+    /// What jobs of the burst cost where their keys have to be loaded: what that takes for all that are left is shared out to
+    /// their packets.
+    pub(crate) fn costs_with_keys(&self, costs: &[Cost], keys: &[Option<Keys>], to: &mut Vec<Cost>) {
+        let packets = u64::from(self.next_work(self.left()).packets.max(1));
+        to.clear();
+        to.extend(costs.iter().zip(keys).map(|(cost, keys)| {
+            let all = keys.as_ref().map(|keys| keys.time_of(self.next_sas(self.left())));
+            let each = Duration(all.map_or(0, |all| all.0 / packets));
+            Cost { packet: cost.packet + each, ..*cost }
+        }));
     }
 
     /// The first job that is left.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use forebay_time::Duration;
 
-use crate::{AlphaLoop, ClassConfig, ClassFault, Cost, Policy, Service, Transfer, Windowing};
+use crate::{AlphaLoop, ClassConfig, ClassFault, Cost, KeyCost, Policy, Service, Transfer, Windowing};
 
 /// A scheduler's processors, policy and limits.
 #[derive(Clone, Debug)]
@@ -193,6 +193,8 @@ pub struct ProcessorConfig {
     pub suites: u64,
     /// Adds two transfers over this bus, in and out, to the predicted processing time.
     pub transfer: Option<Transfer>,
+    /// What it costs to have the keys of an SA there; `None`: nothing, as in the papers.
+    pub keys: Option<KeyCost>,
     /// How its progress is known.
     pub progress: Progress,
 }
@@ -209,6 +211,7 @@ impl ProcessorConfig {
             queue: 1_000,
             suites: u64::MAX,
             transfer: None,
+            keys: None,
             progress: Progress::Told,
         }
     }

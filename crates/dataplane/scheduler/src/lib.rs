@@ -50,6 +50,7 @@ mod cost;
 mod deficit_round_robin;
 mod groups;
 mod job;
+mod keys;
 mod placement;
 mod policy;
 mod processor_state;
@@ -69,6 +70,7 @@ pub use config::{Config, ConfigError, Kind, ProcessorConfig, Progress, UnknownWo
 pub use cost::{Batch, Cost, Transfer, Work};
 pub use dscp::DscpMap;
 pub use job::{Item, Job, JobHead, Prediction};
+pub use keys::{KeyCost, Keys};
 pub use placement::{BurstView, Candidate, Candidates, Choice, Placement};
 pub use policy::{Policy, UnknownPolicy};
 pub use registry::{PARAMETERS_MAX, Parameter, PolicyKind, RegisterError, Registered, register, registered};

@@ -9,7 +9,7 @@ use forebay_time::{Duration, Time};
 
 use crate::burst::{Burst, Pool};
 use crate::processor_state::ProcessorState;
-use crate::{Cost, JobHead, Kind};
+use crate::{Cost, JobHead, Keys, Kind};
 
 /// The rule by which jobs find their processors.
 ///
@@ -151,15 +151,16 @@ impl Candidate<'_> {
         self.of.pool.wait(self.index)
     }
 
-    /// The processing time p_i of the job (\[H\] eq 13).
+    /// The processing time p_i of the job (\[H\] eq 13), with that for the keys of its SA.
     pub fn service(&self) -> Duration {
-        match self.of.burst {
+        let service = match self.of.burst {
             None => self.account().service(self.cost(), &self.of.job.work),
             Some(burst) => {
                 let time = burst.time(self.cost(), 1);
                 self.of.pool.service(self.index, time, self.of.job.work.bytes)
             }
-        }
+        };
+        service + Keys::time_on(self.of.pool.keys, self.index, self.of.job.sa)
     }
 
     /// The finishing time f_i from now on, with alpha, beta and learnt tardiness (\[H\] eqs 4 and 5).

@@ -14,6 +14,7 @@ use forebay_time::{Duration, Time};
 use self::baselines::{RoundRobin, ShortestQueue, Single, SizeThreshold};
 use self::split::{SPLIT_MAX, Split};
 use crate::burst::{Burst, Pool, Share};
+use crate::keys::Keys;
 use crate::processor_state::ProcessorState;
 use crate::registry::{Registered, registered};
 use crate::{AlphaLoop, BurstView, Candidates, Choice, Cost, JobHead, Kind, Placement};
@@ -170,10 +171,12 @@ pub(crate) struct Fastest<'a> {
     /// The processors, and what jobs of this suite cost on each.
     pub(crate) processor_states: &'a [ProcessorState],
     pub(crate) costs: &'a [Cost],
+    /// The keys that they hold, if that matters for any; else empty.
+    pub(crate) keys: &'a [Option<Keys>],
 }
 
 impl Fastest<'_> {
-    fn is_capable(&self, processor: usize) -> bool {
+    pub(crate) fn is_capable(&self, processor: usize) -> bool {
         self.processor_states[processor].open_for & 1 << self.job.suite != 0
     }
 
@@ -183,6 +186,9 @@ impl Fastest<'_> {
     /// The comparison compiles to a conditional move instead of a branch, because its result cannot be predicted.
     #[inline]
     fn processor(&self) -> Option<usize> {
+        if !self.keys.is_empty() {
+            return self.least(|_| true);
+        }
         let suite = 1u64 << self.job.suite;
         let mut least = u64::MAX;
         let mut holder = usize::MAX;
@@ -201,13 +207,32 @@ impl Fastest<'_> {
 
     /// The same of those whose queues have room for a job of a class that may see so many waiting.
     pub(crate) fn with_room(&self, queue: usize) -> Option<usize> {
-        let has_room =
-            |&index: &usize| self.is_capable(index) && self.processor_states[index].has_room(queue);
-        (0..self.processor_states.len()).filter(has_room).min_by_key(|&index| {
-            let (state, cost) = (&self.processor_states[index], &self.costs[index]);
-            let finish = state.finish(self.now, cost, &self.job.work);
-            (finish, state.kind == Kind::Cpu, state.service(cost, &self.job.work))
+        self.least(|index| self.processor_states[index].has_room(queue))
+    }
+
+    /// The same of those that may be taken.
+    fn least(&self, may: impl Fn(usize) -> bool) -> Option<usize> {
+        let may = |&index: &usize| self.is_capable(index) && may(index);
+        (0..self.processor_states.len()).filter(may).min_by_key(|&index| {
+            let (state, service) = (&self.processor_states[index], self.service(index));
+            (state.biased(state.wait(self.now) + service), state.kind == Kind::Cpu, service)
         })
+    }
+
+    /// The processing time of the job at a processor, that for its keys included.
+    pub(crate) fn service(&self, processor: usize) -> Duration {
+        let service = self.processor_states[processor].service(&self.costs[processor], &self.job.work);
+        service + Keys::time_on(self.keys, processor, self.job.sa)
+    }
+
+    /// If no processor has anything to do, the accelerator that does the job fastest, and of several the first (\[H\] 3.2).
+    pub(crate) fn fastest_of_idle(&self) -> Option<usize> {
+        if self.processor_states.iter().any(|state| state.unfinished() > 0) {
+            return None;
+        }
+        let accelerator =
+            |&index: &usize| self.is_capable(index) && self.processor_states[index].kind == Kind::Accelerator;
+        (0..self.processor_states.len()).filter(accelerator).min_by_key(|&index| self.service(index))
     }
 
     /// Of the one that was first so far, if any was, and another that is as good.
@@ -299,6 +324,7 @@ fn choose_by(placement: &mut dyn Placement, of: &Fastest<'_>, queue: usize) -> O
         now: of.now,
         processor_states: of.processor_states,
         costs: of.costs,
+        keys: of.keys,
         suite,
         queue,
         bound: Duration(u64::MAX),

@@ -1,11 +1,14 @@
 //! The scheduler: service classes, their jobs in hand, and the states of the processors put together.
 
+use std::collections::HashMap;
+
 use forebay_time::{Duration, Time};
 
 use crate::alpha::AlphaControl;
 use crate::burst::{Pool, Share, Whole};
 use crate::class_queue::ClassQueue;
 use crate::deficit_round_robin::DeficitRoundRobin;
+use crate::keys::Keys;
 use crate::policy::{Fastest, PolicyState};
 use crate::processor_state::ProcessorState;
 use crate::tardiness::Fading;
@@ -48,6 +51,15 @@ pub struct Scheduler {
     batch: usize,
     /// Whether a job that is placed alone passes a full queue by ([`Scheduler::set_pass_full`]).
     pass_full: bool,
+    /// Whether a job that finds all processors idle goes to the fastest accelerator.
+    idle_to_accelerator: bool,
+    /// SAs with numbers below this stay at one processor, and where those are that have one.
+    staying: u64,
+    homes: HashMap<u32, u32>,
+    /// By processor, if any has costs for keys.
+    keys: Vec<Option<Keys>>,
+    /// What jobs of a burst cost with the keys that they need.
+    keyed_costs: Vec<Cost>,
     trials: Option<Trials>,
     host: Option<Host>,
     /// By suite, then processor: one choice reads one row.
@@ -112,6 +124,14 @@ impl Scheduler {
             fading: Fading::default(),
             batch: config.batch,
             pass_full: false,
+            idle_to_accelerator: false,
+            staying: 0,
+            homes: HashMap::new(),
+            keys: match processors().any(|(_, one)| one.keys.is_some()) {
+                true => processors().map(|(_, one)| one.keys.map(Keys::new)).collect(),
+                false => Vec::new(),
+            },
+            keyed_costs: Vec::new(),
             trials: (config.batch > 1 && config.trials && config.policy.goes_by_time())
                 .then(|| Trials::new(SUITES, config.processors.len())),
             host: config.host.map(|processor| Host {
@@ -205,6 +225,19 @@ impl Scheduler {
         self.pass_full = pass;
     }
 
+    /// Where jobs are placed one by one by finishing time: a job that finds every processor without work goes to the
+    /// accelerator that does it fastest, the first of several, even if a core would be done earlier (\[H\] 3.2: "When all
+    /// of the queues are empty new tasks are scheduled to the first fastest accelerator").
+    pub fn set_idle_to_accelerator(&mut self, is_set: bool) {
+        self.idle_to_accelerator = is_set;
+    }
+
+    /// Where jobs are placed one by one: all packets of an SA whose number is below `sas` go to the processor that was chosen
+    /// for the first of them, which works in that order; if it can no longer do them, to another one from then on.
+    pub fn set_staying(&mut self, sas: u64) {
+        self.staying = sas;
+    }
+
     /// The class that is looked at first, if any has a packet.
     #[inline]
     fn first_class(&mut self, now: Time) -> Option<usize> {
@@ -250,18 +283,26 @@ impl Scheduler {
         let head = &class_queue.hand.head;
         let row = usize::from(head.suite) * self.processor_states.len();
         let costs = &self.costs[row..row + self.processor_states.len()];
-        let fastest = Fastest { now, job: head, processor_states: &self.processor_states, costs };
+        let fastest =
+            Fastest { now, job: head, processor_states: &self.processor_states, costs, keys: &self.keys };
+        let stays = u64::from(head.sa) < self.staying;
+        let home = if stays { self.homes.get(&head.sa).map(|&home| home as usize) } else { None };
+        let home = home.filter(|&home| fastest.is_capable(home));
         let (mut processor, chosen) = match class_queue.choice {
             Some(choice) => choice,
-            None => match self.policy.choose(&fastest, class_queue.queue) {
-                Some(processor) => (processor, now),
-                None => {
-                    class_queue.empty_hand();
-                    return Step::Nowhere;
+            None => {
+                let idle = self.idle_to_accelerator;
+                let given = home.or_else(|| idle.then(|| fastest.fastest_of_idle()).flatten());
+                match given.or_else(|| self.policy.choose(&fastest, class_queue.queue)) {
+                    Some(processor) => (processor, now),
+                    None => {
+                        class_queue.empty_hand();
+                        return Step::Nowhere;
+                    }
                 }
-            },
+            }
         };
-        if self.pass_full && !self.processor_states[processor].has_room(class_queue.queue) {
+        if self.pass_full && home.is_none() && !self.processor_states[processor].has_room(class_queue.queue) {
             processor = fastest.with_room(class_queue.queue).unwrap_or(processor);
         }
         let processor_state = &mut self.processor_states[processor];
@@ -271,8 +312,14 @@ impl Scheduler {
         }
         let cost = &costs[processor];
         let wait = processor_state.wait(now);
-        let service = processor_state.service(cost, &head.work);
+        let mut service = processor_state.service(cost, &head.work);
+        if let Some(Some(keys)) = self.keys.get_mut(processor) {
+            service += keys.place(head.sa);
+        }
         processor_state.place(now, service);
+        if stays {
+            self.homes.insert(head.sa, processor as u32);
+        }
         let prediction = Prediction { at: now, wait, service };
         class_queue.placed(&prediction, cost.init);
         class_queue.empty_hand();
@@ -295,11 +342,18 @@ impl Scheduler {
         }
         let row = usize::from(suite) * self.processor_states.len();
         let costs = &self.costs[row..row + self.processor_states.len()];
+        let costs = if self.keys.is_empty() {
+            costs
+        } else {
+            class_queue.burst.costs_with_keys(costs, &self.keys, &mut self.keyed_costs);
+            &self.keyed_costs
+        };
         let host = self.host.as_ref().map(|host| (host.processor, host.until));
         let pool = Pool {
             now,
             processor_states: &self.processor_states,
             costs,
+            keys: &[],
             suite,
             queue: class_queue.queue,
             bound: class_queue.bound,
@@ -335,7 +389,10 @@ impl Scheduler {
         };
         let Share { processor, jobs } = share;
         let work = class_queue.burst.next_work(jobs);
-        let time = class_queue.burst.time(&costs[processor], jobs);
+        let mut time = class_queue.burst.time(&self.costs[row + processor], jobs);
+        if let Some(Some(keys)) = self.keys.get_mut(processor) {
+            time = class_queue.burst.next_sas(jobs).fold(time, |sum, sa| sum + keys.place(sa));
+        }
         let service = pool.service(processor, time, work.bytes);
         let wait = pool.wait(processor);
         let processor_state = &mut self.processor_states[processor];
@@ -389,6 +446,7 @@ impl Scheduler {
             now,
             processor_states: &self.processor_states,
             costs,
+            keys: &[],
             suite,
             queue,
             bound: Duration(u64::MAX),
@@ -520,6 +578,7 @@ impl Scheduler {
     /// [`Scheduler::redispatch`] or drops. A job that waits for its queue is chosen a new one.
     pub fn remove_processor(&mut self, processor: usize) {
         self.processor_states[processor].close();
+        self.keys.get_mut(processor).into_iter().flatten().for_each(Keys::clear);
         for class_queue in &mut self.classes {
             class_queue.choice.take_if(|(chosen, _)| *chosen == processor);
         }
@@ -729,7 +788,11 @@ impl Scheduler {
                 Some((processor, predicted)) if processor == index => {
                     state.biased(predicted.wait + predicted.service)
                 }
-                _ => state.finish(now, cost, &job.work),
+                _ if self.keys.is_empty() => state.finish(now, cost, &job.work),
+                _ => {
+                    let service = state.service(cost, &job.work) + Keys::time_on(&self.keys, index, job.sa);
+                    state.biased(state.wait(now) + service)
+                }
             };
             (state.open_for & 1 << job.suite != 0).then_some(finish)
         })
@@ -743,116 +806,4 @@ impl Scheduler {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{ClassConfig, ProcessorConfig, Service, Windowing};
-
-    fn capacity(scheduler: &Scheduler) -> usize {
-        let queues: usize = scheduler.processor_states.iter().map(ProcessorState::capacity).sum();
-        queues + scheduler.classes.iter().map(ClassQueue::capacity).sum::<usize>()
-    }
-
-    #[test]
-    fn a_million_packets_need_no_more_memory_than_the_first() {
-        let cost = Cost { init: Duration(1_000), block: Duration(10), ..Cost::default() };
-        let card = ProcessorConfig { queue: 16, ..ProcessorConfig::accelerator(cost) };
-        let config = Config {
-            window: 30,
-            input: 64,
-            ..Config::new(vec![ProcessorConfig::cpu(cost), card.clone(), card])
-        };
-        let mut scheduler = Scheduler::new(config).unwrap();
-        let before = capacity(&scheduler);
-        for id in 0..1_000_000u64 {
-            let now = Time(id * 100);
-            let item = Item {
-                id,
-                sa: (id * 7 % 13) as u32,
-                class: 0,
-                suite: (id % 64) as u8,
-                bytes: (id % 1_500) as u32,
-            };
-            if scheduler.push(now, item).is_err() {
-                for processor in 0..3 {
-                    let jobs = scheduler.unfinished(processor);
-                    scheduler.complete(processor, jobs, now);
-                }
-            }
-            while let Decision::Dispatch { .. } = scheduler.next(now) {}
-        }
-        assert_eq!(capacity(&scheduler), before);
-    }
-
-    #[test]
-    fn a_job_goes_where_its_finishing_time_is_least() {
-        let cost = |init, block| Cost { init: Duration(init), block: Duration(block), ..Cost::default() };
-        let with = |queue, one| ProcessorConfig { queue, ..one };
-        let config = Config::new(vec![
-            ProcessorConfig { alpha: 2.5, ..with(4, ProcessorConfig::cpu(cost(300, 90))) },
-            with(4, ProcessorConfig::accelerator(cost(1_000, 10))),
-            with(2, ProcessorConfig::accelerator(cost(2_000, 5))),
-        ]);
-        let mut scheduler = Scheduler::new(Config { input: 64, ..config }).unwrap();
-        let least = |times: Vec<Option<Duration>>| {
-            (0..times.len()).min_by_key(|&at| (times[at], at == 0)).filter(|&at| times[at].is_some())
-        };
-        let (mut placed, mut held, mut waits) = ([0; 3], 0, false);
-        for id in 0..200u64 {
-            let now = Time(id * 400);
-            let bytes = (id * 389 % 1_500) as u32;
-            scheduler.push(now, Item { id, sa: 0, class: 0, suite: 0, bytes }).unwrap();
-            loop {
-                match scheduler.next(now) {
-                    Decision::Dispatch { processor, job, chosen, prediction } => {
-                        let head = job.head;
-                        // What has waited was chosen before queues got room.
-                        if !std::mem::take(&mut waits) {
-                            assert_eq!(chosen, now);
-                            let times = scheduler.finishing_times(now, &head, Some((processor, prediction)));
-                            assert_eq!(least(times.collect()), Some(processor), "job {id}");
-                        }
-                        placed[processor] += 1;
-                    }
-                    Decision::Blocked { processor } => {
-                        let (job, chosen_for, chosen) = scheduler.held_up(0).unwrap();
-                        assert_eq!(chosen_for, processor);
-                        assert_eq!(chosen, now);
-                        let times = scheduler.finishing_times(now, &job.head, None);
-                        assert_eq!(least(times.collect()), Some(processor), "job {id}");
-                        (held, waits) = (held + 1, true);
-                        for processor in 0..3 {
-                            scheduler.complete(processor, scheduler.unfinished(processor), now);
-                        }
-                    }
-                    _ => break,
-                }
-            }
-        }
-        assert!(placed.iter().all(|&jobs| jobs > 10) && held > 5, "{placed:?}, {held} held up");
-        assert_eq!(scheduler.held_up(0), None);
-    }
-
-    #[test]
-    fn nor_do_classes_with_adaptive_windows() {
-        let cost = Cost { init: Duration(1_000), block: Duration(10), ..Cost::default() };
-        let card = ProcessorConfig { queue: 16, ..ProcessorConfig::accelerator(cost) };
-        let services = [Service::Strict, Service::Weighted { weight: 1 }, Service::Weighted { weight: 3 }];
-        let windowing = Windowing::Adaptive;
-        let class = |service| ClassConfig { window: 16, input: 64, windowing, ..ClassConfig::new(service) };
-        let classes = services.map(class).to_vec();
-        let mut scheduler = Scheduler::new(Config { classes, ..Config::new(vec![card; 2]) }).unwrap();
-        let before = capacity(&scheduler);
-        for id in 0..200_000u64 {
-            let now = Time(id * 100);
-            let (sa, class) = ((id * 7 % 13) as u32, (id % 3) as u8);
-            if scheduler.push(now, Item { id, sa, class, suite: 0, bytes: (id % 1_500) as u32 }).is_err() {
-                for processor in 0..2 {
-                    let jobs = scheduler.unfinished(processor);
-                    scheduler.complete(processor, jobs, now);
-                }
-            }
-            while let Decision::Dispatch { .. } = scheduler.next(now) {}
-        }
-        assert_eq!(capacity(&scheduler), before);
-    }
-}
+mod tests;
