@@ -37,6 +37,10 @@ fn bases(file: &str) -> Vec<String> {
             host(&format!("{FIXED}{rate}"), "[scheduler]\n"),
             host(&format!("{FIXED}{rate}suites = [\"aes\", \"3des\"]\n"), ""),
             host(&format!("{FIXED}{rate}sas = 3\n"), CLASSES),
+            host(
+                &format!("{FIXED}{rate}passes = [\"aes\", \"sha1\"]\n"),
+                "[[processor]]\nname = \"keyed\"\nkind = \"cpu\"\nblock = \"1 us\"\nkey_load = \"1 us\"\n[scheduler]\n",
+            ),
             host(&format!("{FIXED}packet_rate = 1000\n"), ""),
             host(&format!("{FIXED}{rate}arrivals = \"on-off\"\non = 1\noff = 1\n"), ""),
             host(&format!("source = \"exponential\"\nmean = 256\n{rate}"), ""),

@@ -1,17 +1,20 @@
 //! Jobs that are handed to a processor together, from the scheduler's choice to their answers.
 
-use forebay_scheduler::{Cost, Work};
+use forebay_scheduler::{Cost, Keys, Work};
 use forebay_station::Work as StationWork;
 use forebay_time::Duration;
 
 use crate::ledger::Tag;
 use crate::scenario::{Answers, Scenario};
+use crate::setup;
 
 /// A job of a batch.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     work: Work,
     tag: Tag,
+    /// What it takes for the keys of its SA.
+    keys: Duration,
     /// Whether it is the last of what the scheduler dispatched in one decision.
     ends_chunk: bool,
 }
@@ -29,6 +32,8 @@ pub(crate) struct Batches {
     held: Vec<Vec<Part>>,
     free: Vec<u32>,
     works: Vec<StationWork<u32>>,
+    /// By processor, the keys that it holds.
+    keys: Vec<Option<Keys>>,
 }
 
 impl Batches {
@@ -41,15 +46,17 @@ impl Batches {
             held: Vec::new(),
             free: Vec::new(),
             works: Vec::new(),
+            keys: setup::keys(scenario),
         }
     }
 
-    /// A job was placed on a processor; `ends_chunk`: it is the last one of a decision.
-    pub(crate) fn place(&mut self, processor: usize, work: Work, tag: Tag, ends_chunk: bool) {
+    /// A job of an SA was placed on a processor; `ends_chunk`: it is the last one of a decision.
+    pub(crate) fn place(&mut self, processor: usize, sa: u32, work: Work, tag: Tag, ends_chunk: bool) {
         if self.open[processor].is_empty() {
             self.order.push(processor);
         }
-        self.open[processor].push(Part { work, tag, ends_chunk });
+        let keys = self.keys[processor].as_mut().map_or(Duration::ZERO, |keys| keys.place(sa));
+        self.open[processor].push(Part { work, tag, keys, ends_chunk });
     }
 
     /// The processors that have jobs to be handed over, in order.
@@ -86,7 +93,11 @@ impl Batches {
             let paid_once = Cost { submit: std::mem::replace(&mut submit, Duration::ZERO), ..cost };
             works.push(StationWork {
                 bytes: parts.iter().map(|part| part.work.bytes).sum(),
-                time: paid_once.of_batch(parts.iter().map(|part| part.work)),
+                time: parts
+                    .iter()
+                    .fold(paid_once.of_batch(parts.iter().map(|part| part.work)), |sum, part| {
+                        sum + part.keys
+                    }),
                 tag: place,
             });
         }

@@ -71,7 +71,8 @@ impl<P: Probe> Desk<P> {
                         let ids = &items[first..first + work.packets as usize];
                         first += ids.len();
                         let tag = self.ledger.place(ids, chosen);
-                        self.batches.place(processor, work, tag, at + 1 == parts.len());
+                        let sa = self.ledger.sa(ids[0]);
+                        self.batches.place(processor, sa, work, tag, at + 1 == parts.len());
                     }
                     let (to, ledger) = ((processor, chosen, prediction), &self.ledger);
                     self.probe.placed(&self.scheduler, now, (named, head), |id| ledger.number(id), to);

@@ -58,6 +58,11 @@ impl Flights {
         self.places[id as usize].number()
     }
 
+    /// The SA of a packet.
+    pub(crate) fn sa(&self, id: u64) -> u32 {
+        self.places[id as usize].sa
+    }
+
     /// Takes a packet in; returns its id.
     #[inline]
     pub(crate) fn put(&mut self, arrival: &Arrival, number: u64, class: u8, in_sa: u32) -> u64 {

@@ -72,6 +72,13 @@ pub(crate) struct Ledger {
     pub(crate) cores: Option<CoresFigures>,
 }
 
+impl Tag {
+    /// The id of the first of its packets.
+    pub(crate) fn id(&self) -> u64 {
+        self.first.into()
+    }
+}
+
 impl Ledger {
     /// `exact`: quantiles are, for which the latencies of about so many packets are kept.
     pub(crate) fn new(
@@ -184,6 +191,16 @@ impl Ledger {
             polls.polls += 1;
             polls.taken += taken as u64;
         }
+    }
+
+    /// A job is done whose packet, it has only one, needs another one.
+    pub(crate) fn pass(&mut self, tag: Tag) {
+        self.jobs += u64::from(self.flights.number(tag.id()) >= self.first);
+    }
+
+    /// The SA of a packet in flight.
+    pub(crate) fn sa(&self, id: u64) -> u32 {
+        self.flights.sa(id)
     }
 
     /// A job is done.

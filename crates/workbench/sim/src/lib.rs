@@ -14,6 +14,7 @@
 mod batches;
 mod bursts;
 mod cores;
+mod dependents;
 mod document;
 mod figures;
 mod flights;
@@ -48,8 +49,8 @@ pub use outcome::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError};
 pub use replicate::{Replications, replicate};
 pub use run::run;
 pub use scenario::{
-    Answers, Bus, Class, Feed, FileErrors, Finding, MAX_PROCESSORS, PARTS, Problem, Processor, RunningCore,
-    Scenario, Settings,
+    Answers, Bus, Class, Dependent, Feed, FileErrors, Finding, MAX_PROCESSORS, PARTS, Problem, Processor,
+    RunningCore, Scenario, Settings,
 };
 pub use search::{Bound, Highest, Tried, highest_rate};
 pub use timeline::{Choice, Doing, Span, Timeline};

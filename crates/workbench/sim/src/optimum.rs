@@ -34,7 +34,8 @@ pub struct Limits {
 /// order of every set of packets on every processor.
 ///
 /// `None` with more than [`OPTIMUM_PACKETS`] packets or [`OPTIMUM_PROCESSORS`] processors, with a window, or
-/// with buffers in a card, or with the terms of real processors (`submit`, `wake`, batches). It is what can be reached where no two cards share a bus; else a bound.
+/// with buffers in a card, or with the terms of real processors (`submit`, `wake`,
+/// keys, batches), or with jobs that need the result of another one. It is what can be reached where no two cards share a bus; else a bound.
 pub fn optimum(scenario: &Scenario, seed: u64) -> Option<Limits> {
     let packets: Vec<Arrival> = Stream::new(&scenario.traffic, seed).take(OPTIMUM_PACKETS + 1).collect();
     let fits = (1..=OPTIMUM_PACKETS).contains(&packets.len())
@@ -42,6 +43,7 @@ pub fn optimum(scenario: &Scenario, seed: u64) -> Option<Limits> {
         && scenario.cores.is_none()
         && scenario.scheduler.window == 1
         && !scenario.scheduler.takes_batches()
+        && (scenario.traffic.dependent_sas, scenario.traffic.passes.len()) == (0, 0)
         && scenario.processors.iter().all(has_papers_cost)
         && scenario.processors.iter().all(|one| one.write_buffer == 0 && one.prefetch == 0);
     if !fits {
@@ -75,7 +77,7 @@ pub fn optimum(scenario: &Scenario, seed: u64) -> Option<Limits> {
 /// Whether jobs that come one by one cost t_init and t_block and nothing else.
 fn has_papers_cost(processor: &Processor) -> bool {
     let Cost { submit, wake, .. } = processor.config.cost;
-    (submit, wake) == (Duration::ZERO, Duration::ZERO)
+    (submit, wake) == (Duration::ZERO, Duration::ZERO) && processor.config.keys.is_none()
 }
 
 /// The sets within a set, itself and the empty one too.

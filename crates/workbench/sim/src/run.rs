@@ -30,12 +30,13 @@
 //! run takes the same memory however far its processors fall behind. Not so with several classes, each of which
 //! may be ahead of the others: what waits is kept, up to the limits of their inputs.
 
-use forebay_scheduler::{Cost, Decision, Scheduler};
+use forebay_scheduler::{Cost, Decision, Item, Scheduler};
 use forebay_station::{Watch, Way, Work};
 use forebay_time::{Duration, Time};
 
 use crate::bursts::{self, Desk};
 use crate::cores;
+use crate::dependents::{Dependents, Then};
 use crate::input::{Ending, Input};
 use crate::ledger::{Ledger, Tag};
 use crate::outcome::{Columns, EXACT_MAX, Options, Outcome, REPORT_EVERY, RunError};
@@ -97,9 +98,7 @@ fn with_probe<P: Probe>(
         let next = stream.next();
         return cores::run::drive(scenario, serial, Input { stream, next }, ledger, probe, ending);
     }
-    let mut scheduler =
-        Scheduler::new(setup::config(scenario)).map_err(|error| RunError::Scheduler(error.to_string()))?;
-    scheduler.set_pass_full(scenario.scheduler.pass_full);
+    let scheduler = setup::scheduler(scenario).map_err(|error| RunError::Scheduler(error.to_string()))?;
     let next = stream.next();
     let input = Input { stream, next };
     if let Some(core) = scenario.scheduler.running_core {
@@ -111,7 +110,8 @@ fn with_probe<P: Probe>(
         return bursts::drive(scenario, input, desk, ending);
     }
     let prefetch_aware = scenario.scheduler.prefetch_aware;
-    let observed = Observed { scheduler, prefetch_aware, ledger, probe };
+    let dependents = Dependents::of(scenario);
+    let observed = Observed { scheduler, prefetch_aware, ledger, dependents, probe };
     let Observed { ledger, probe, .. } = drive(scenario, input, observed, ending)?;
     Ok((ledger, probe))
 }
@@ -121,7 +121,54 @@ struct Observed<P> {
     scheduler: Scheduler,
     prefetch_aware: bool,
     ledger: Ledger,
+    dependents: Option<Box<Dependents>>,
     probe: P,
+}
+
+impl<P> Observed<P> {
+    /// The next packet comes.
+    fn push(&mut self, input: &mut Input) {
+        match &mut self.dependents {
+            None => input.push(&mut self.scheduler, &mut self.ledger),
+            Some(dependents) => {
+                if let Some((at, item)) = input.take(&mut self.ledger)
+                    && let Some(item) = dependents.arrive(item)
+                {
+                    enter(&mut self.scheduler, at, item);
+                }
+            }
+        }
+    }
+
+    /// Whether a packet may wait for the result of another job.
+    fn waits(&self) -> bool {
+        self.dependents.as_ref().is_some_and(|dependents| dependents.any())
+    }
+
+    /// A job is done of packets others may wait for.
+    #[inline(never)]
+    fn finish_needed(&mut self, processor: usize, now: Time, tag: Tag) {
+        let Some(dependents) = &mut self.dependents else { return };
+        let next = match dependents.finish(tag.id()) {
+            Then::Again(item) => {
+                self.ledger.pass(tag);
+                Some(item)
+            }
+            Then::Complete(next) => {
+                self.ledger.complete(processor, now, tag);
+                next
+            }
+        };
+        if let Some(item) = next {
+            enter(&mut self.scheduler, now, item);
+        }
+    }
+}
+
+/// A packet comes into an input without limit.
+fn enter(scheduler: &mut Scheduler, now: Time, item: Item) {
+    let refused = scheduler.push(now, item).is_err();
+    debug_assert!(!refused, "an input without limit is full");
 }
 
 impl<P: Probe> Watch<Tag> for Observed<P> {
@@ -150,6 +197,9 @@ impl<P: Probe> Watch<Tag> for Observed<P> {
     #[inline]
     fn finished(&mut self, processor: usize, now: Time, work: Work<Tag>) {
         self.scheduler.finished(processor);
+        if self.dependents.is_some() {
+            return self.finish_needed(processor, now, work.tag);
+        }
         self.ledger.complete(processor, now, work.tag);
     }
 
@@ -169,10 +219,10 @@ fn drive<P: Probe>(
 ) -> Result<Observed<P>, RunError> {
     let mut host = setup::host(scenario);
     let costs: Vec<Cost> = scenario.processors.iter().map(|one| one.config.cost).collect();
+    let mut keys = setup::keys(scenario);
     let submits = costs.iter().any(|cost| cost.submit > Duration::ZERO);
     let total = input.stream.packets();
-    // What passes full queues by is looked at whenever any of them may have room.
-    let in_time = setup::in_time(scenario) || scenario.scheduler.pass_full;
+    let in_time = setup::in_time(scenario);
     let mut now = Time::ZERO;
     let mut decisions = 0u64;
     let mut loads = setup::Loads::new(scenario);
@@ -181,19 +231,28 @@ fn drive<P: Probe>(
         loads.report(&mut observed.scheduler, now);
         if !in_time {
             while input.next_at() < now && observed.scheduler.input_room() > 0 {
-                input.push(&mut observed.scheduler, &mut observed.ledger);
+                observed.push(&mut input);
             }
         }
+        let waits = observed.waits();
         let wake = match observed.scheduler.next(now) {
             Decision::Dispatch { processor, job, chosen, prediction } => {
                 let head = job.head;
                 let first = job.items().first().copied();
+                let chosen = match (&mut observed.dependents, first) {
+                    (Some(dependents), Some(first)) => dependents.choose(first, chosen),
+                    _ => chosen,
+                };
                 let tag = observed.ledger.place(job.items(), chosen);
                 let Observed { scheduler, probe, ledger, .. } = &mut observed;
                 let to = (processor, chosen, prediction);
                 probe.placed(scheduler, now, (first, head), |id| ledger.number(id), to);
                 let cost = &costs[processor];
-                let work = Work { bytes: head.work.bytes, time: cost.submit + cost.of(&head.work), tag };
+                let mut time = cost.submit + cost.of(&head.work);
+                if let Some(keys) = &mut keys[processor] {
+                    time += keys.place(head.sa);
+                }
+                let work = Work { bytes: head.work.bytes, time, tag };
                 if submits {
                     observed.scheduler.submitted(processor);
                 }
@@ -227,12 +286,14 @@ fn drive<P: Probe>(
                     }
                 }
             }
+            // A packet that waits for the result of another job comes when that is done.
+            Decision::Wait { .. } | Decision::Idle if waits => input.next_at().min(event),
             // What processors do until then changes nothing for a scheduler that waits for packets.
             Decision::Wait { until } => until.min(input.next_at()),
             Decision::Idle => input.next_at(),
         };
         if wake <= now {
-            input.push(&mut observed.scheduler, &mut observed.ledger);
+            observed.push(&mut input);
             continue;
         }
         if wake == Time::MAX {

@@ -7,6 +7,7 @@ mod classes;
 mod cores;
 mod idle;
 mod order;
+mod placement;
 mod processors;
 mod real;
 mod scheduler;
@@ -89,6 +90,16 @@ pub struct Processor {
     pub moves: Option<Duration>,
 }
 
+/// How packets are placed that need the result of another job (\[H\] 3.2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dependent {
+    /// Not before that job is done.
+    #[default]
+    WhenReady,
+    /// At the processor of that job, which works in order; several passes of a packet are one job there.
+    SameProcessor,
+}
+
 /// When the jobs of a batch are done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Answers {
@@ -138,6 +149,12 @@ pub struct Settings {
     pub keep_order: bool,
     /// Whether a job passes a full queue by, where jobs are placed one by one; in the papers it waits.
     pub pass_full: bool,
+    /// How packets are placed that need the result of another job.
+    pub dependent: Dependent,
+    /// Whether all packets of an SA stay at one processor.
+    pub stay: bool,
+    /// Whether a job that finds every processor idle goes to the fastest accelerator.
+    pub idle_to_accelerator: bool,
     /// Most jobs that are placed together; 1 in the papers.
     pub burst: usize,
     /// The core that moves the packets; `None`: that takes no time, as in the papers.
@@ -219,11 +236,12 @@ fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<
     resolved.insert("seed".to_owned(), seed.into());
     let mut suites = traffic::Suites::default();
     let mut classes = classes::entries(&top);
-    let traffic = traffic::read(&top, directory, &mut suites, &mut classes, &mut notes, &mut resolved);
+    let mut traffic = traffic::read(&top, directory, &mut suites, &mut classes, &mut notes, &mut resolved);
     let buses = processors::buses(&top, &mut resolved);
     let mut processors = processors::read(&top, &buses, &mut suites, &mut notes, &mut resolved);
     let scheduler = scheduler::read(&top, &mut processors, &buses, classes, &mut notes, &mut resolved);
     idle::note(root, &top, &mut notes);
+    placement::of_traffic(&top, traffic.as_mut(), &mut suites, &mut processors, &scheduler, &resolved);
     let cores = cores::read(&top, traffic.as_ref(), &mut resolved);
     if !findings.borrow().is_empty() {
         return None;

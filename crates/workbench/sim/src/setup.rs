@@ -1,16 +1,19 @@
 //! What a scenario is to the scheduler and to the host.
 
-use forebay_scheduler::{Config, Cost, Kind, Policy, ProcessorConfig, Progress, Scheduler};
+use forebay_scheduler::{
+    Config, ConfigError, Cost, Keys, Kind, Policy, ProcessorConfig, Progress, Scheduler,
+};
 use forebay_station::{Host, StationConfig};
 use forebay_time::{Duration, Time};
 
-use crate::scenario::{Processor, Scenario};
+use crate::dependents::Dependents;
+use crate::scenario::{Dependent, Processor, Scenario};
 
 /// How often CPUs report their load, for policies that ask for it.
 const LOAD_EVERY: Duration = Duration::from_millis(1);
 
 /// The scheduler's part of a scenario.
-pub(crate) fn config(scenario: &Scenario) -> Config {
+fn config(scenario: &Scenario) -> Config {
     let settings = &scenario.scheduler;
     // A job of a batch may take the whole window, and another one is formed behind it.
     let at_once = settings.window.saturating_mul(settings.burst);
@@ -18,6 +21,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
     // A running core that polls has the limit before it, and gives the scheduler a burst at most.
     let input = match settings.input {
         _ if polls => settings.window.saturating_add(at_once),
+        None if in_time(scenario) => usize::MAX,
         limit => limit.unwrap_or(at_once),
     };
     // Of batches only the answers are told, as in the gateway.
@@ -44,6 +48,25 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
     }
 }
 
+/// The scheduler of a scenario.
+pub(crate) fn scheduler(scenario: &Scenario) -> Result<Scheduler, ConfigError> {
+    let settings = &scenario.scheduler;
+    let mut scheduler = Scheduler::new(config(scenario))?;
+    scheduler.set_pass_full(settings.pass_full);
+    scheduler.set_idle_to_accelerator(settings.idle_to_accelerator);
+    let dependent = match settings.dependent {
+        Dependent::SameProcessor => scenario.traffic.dependent_sas.into(),
+        Dependent::WhenReady => 0,
+    };
+    scheduler.set_staying(if settings.stay { u64::MAX } else { dependent });
+    Ok(scheduler)
+}
+
+/// The keys that the processors hold, none of most.
+pub(crate) fn keys(scenario: &Scenario) -> Vec<Option<Keys>> {
+    scenario.processors.iter().map(|one| one.config.keys.map(Keys::new)).collect()
+}
+
 /// The processors and buses.
 pub(crate) fn host<T: Copy>(scenario: &Scenario) -> Host<T> {
     let mut host = Host::new();
@@ -62,11 +85,14 @@ pub(crate) fn host<T: Copy>(scenario: &Scenario) -> Host<T> {
     host
 }
 
-/// Whether each packet has to come at its time: a limited input turns packets away, and a class does not wait for
-/// another's.
+/// Whether each packet has to come at its time: a limited input turns packets away, a class does not wait for
+/// another's, what passes full queues by is looked at whenever any may have room, and a packet that has waited for another job
+/// comes behind those that have come meanwhile.
 pub(crate) fn in_time(scenario: &Scenario) -> bool {
     let settings = &scenario.scheduler;
     settings.input.is_some() || settings.has_classes()
+        || settings.pass_full
+        || Dependents::of(scenario).is_some()
 }
 
 /// Reports of the CPUs' loads, where the policy asks for them.

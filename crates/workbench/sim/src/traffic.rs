@@ -37,6 +37,10 @@ pub struct Traffic {
     pub classes: Vec<DrawnClass>,
     /// Suites by number of the SA, in turn; never empty.
     pub suites: Vec<u8>,
+    /// SAs with numbers below this depend on themselves: each of their packets needs the result of the one before.
+    pub dependent_sas: u32,
+    /// Suites of the passes that each packet needs one after the other, in place of `suites`; empty: one pass.
+    pub passes: Vec<u8>,
     /// Packets at the begin that count in no figure.
     pub warm_up: u64,
 }

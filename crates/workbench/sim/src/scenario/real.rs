@@ -1,6 +1,6 @@
 //! The keys of real processors in `[[processor]]`: batches, and what a running core does besides crypto.
 
-use forebay_scheduler::Kind;
+use forebay_scheduler::{KeyCost, Kind};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
@@ -27,9 +27,31 @@ pub(super) fn costs(section: &Section<'_>, processor: &mut Processor, map: &mut 
         cost.lanes = lanes as u32;
         map.insert("lanes".to_owned(), lanes.into());
     }
+    keys(section, processor, map);
     if let Some(word) = section.word("answers", &["batch", "each"]) {
         processor.answers = if word == "each" { Answers::Each } else { Answers::Batch };
         map.insert("answers".to_owned(), word.into());
+    }
+}
+
+/// What it costs to have the keys of an SA.
+fn keys(section: &Section<'_>, processor: &mut Processor, map: &mut Map<String, Json>) {
+    let slots = section.whole("key_slots", Unit::None, 1, u32::MAX.into());
+    let [load, session] = ["key_load", "session"].map(|key| {
+        let time = section.time(key)?;
+        map.insert(key.to_owned(), seconds(time));
+        Some(time)
+    });
+    if let Some(slots) = slots {
+        map.insert("key_slots".to_owned(), slots.into());
+    }
+    if section.has("key_slots") && load.is_none() {
+        let message = "`key_slots` means nothing without `key_load`";
+        section.conflict("key_slots", message, "add `key_load = \"1 us\"`, or remove it");
+    }
+    if load.is_some() || session.is_some() {
+        let (load, session) = (load.unwrap_or(Duration::ZERO), session.unwrap_or(Duration::ZERO));
+        processor.config.keys = Some(KeyCost { slots: slots.unwrap_or(0) as u32, load, session });
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use super::classes::{self, Entry};
 use super::decimal::Unit;
+use super::placement;
 use super::section::Section;
 use super::tree::Table;
 use super::{Bus, PARTS, Processor, RunningCore, Settings, known, seconds, tables};
@@ -66,6 +67,7 @@ pub(super) fn read(
     if burst == 1 && running_core.is_none() {
         map.insert("full_queue".to_owned(), if pass_full { "pass" } else { "wait" }.into());
     }
+    let going = placement::of_scheduler(&section, policy, burst > 1 || running_core.is_some(), &mut map);
     let keep_order = keep_order(&section, running_core.is_some(), &mut map);
     map.insert("prefetch_aware".to_owned(), prefetch_aware.into());
     map.insert("predict_transfer".to_owned(), predict_transfer.into());
@@ -87,6 +89,9 @@ pub(super) fn read(
         prefetch_aware,
         keep_order,
         pass_full,
+        dependent: going.dependent,
+        stay: going.stay,
+        idle_to_accelerator: going.idle_to_accelerator,
         burst,
         running_core,
         classes: Vec::new(),

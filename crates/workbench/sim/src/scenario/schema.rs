@@ -225,6 +225,22 @@ const TRAFFIC: &[Key] = &[
         "[\"aes\", \"3des\"]",
     ),
     key(
+        "passes",
+        Either("2 to 8 words", TEXTS),
+        Means("one pass, by `suites`"),
+        "cipher suites of the passes that every packet needs one after the other, in place of `suites`, each pass at the cost \
+         of its processor; `dependent` in `[scheduler]` says where the later ones go",
+        "[\"aes\", \"sha1\"]",
+    ),
+    key(
+        "dependent_sas",
+        Whole(Unit::None, 0, COUNT),
+        Is("0"),
+        "SAs with numbers below this, counted from 0, depend on themselves: each of their packets needs the result of the one \
+         before, as records of TLS 1.0 do; `dependent` in `[scheduler]` says what is done",
+        "10",
+    ),
+    key(
         "overhead",
         Whole(Unit::Bytes, 0, 65_535),
         Is("40"),
@@ -433,6 +449,27 @@ const PROCESSOR: &[Key] = &[
         "\"each\"",
     ),
     key(
+        "key_slots",
+        Whole(Unit::None, 1, COUNT),
+        Means("no limit"),
+        "SAs whose keys the processor holds; those that were used the longest time ago make room; requires `key_load`",
+        "16",
+    ),
+    key(
+        "key_load",
+        TIME,
+        Is("0"),
+        "time of a job whose SA's keys the processor does not hold, besides all else",
+        "\"2 us\"",
+    ),
+    key(
+        "session",
+        TIME,
+        Is("0"),
+        "time of the first job of each SA at the processor, besides `key_load` and all else",
+        "\"20 us\"",
+    ),
+    key(
         "move",
         TIME,
         Means("this processor is not the running core"),
@@ -549,6 +586,31 @@ const SCHEDULER: &[Key] = &[
         "packets of an SA leave in the order in which they came: one whose job is done waits for those before it, as \
          in the gateway; the figures `order` say for how long; not with `poll`, which always keeps it",
         "true",
+    ),
+    key(
+        "dependent",
+        Word(&["when-ready", "same-processor"]),
+        Is("\"when-ready\""),
+        "jobs that need the result of another one (`dependent_sas`, `passes`). `when-ready`: they come to the end of the input \
+         when that one is done. `same-processor`: packets of such an SA go to the processor of its first one, and all passes of \
+         a packet are one job, which crosses the bus once in each direction",
+        "\"same-processor\"",
+    ),
+    key(
+        "affinity",
+        Flag,
+        Is("false"),
+        "all packets of an SA go to the processor that was chosen for its first one; not with `burst` above 1 or `poll`",
+        "true",
+    ),
+    key(
+        "all_idle",
+        Word(&["finish-time", "accelerator"]),
+        Is("\"finish-time\""),
+        "where a job goes that finds every processor without work: `finish-time`: by the rule, as at any time; `accelerator`: to the \
+         accelerator that does it fastest, the first of several, even if a CPU would be done earlier; not with `burst` above 1 \
+         or `poll`",
+        "\"accelerator\"",
     ),
     key(
         "by_class",

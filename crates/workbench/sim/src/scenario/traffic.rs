@@ -24,6 +24,8 @@ const ARRIVALS: &[&str] = &["back-to-back", "poisson", "on-off", "gaps", "stamps
 const DRAWN: u64 = 1_000_000;
 /// \[H\] 4.1: a TCP/IPv4 header.
 const OVERHEAD: u64 = 40;
+/// Most passes of a packet.
+const PASSES_MAX: usize = 8;
 /// The largest IP packet.
 const LARGEST: u64 = 65_535;
 const SIZE_MAX: u64 = 1 << 30;
@@ -86,7 +88,8 @@ pub(super) fn read(
         let message = "`sa_run_length` means nothing for SAs that are not drawn";
         traffic.conflict("sa_run_length", message, "add `sas` or `sa_weights`, or take it away");
     }
-    let words = traffic.texts("suites").unwrap_or_else(|| vec!["any"]);
+    let passes = passes(&traffic, &mut map);
+    let words = passes.clone().or_else(|| traffic.texts("suites")).unwrap_or_else(|| vec!["any"]);
     if words.is_empty() {
         traffic.conflict("suites", "there is no suite", "leave `suites` away, or name at least one");
     }
@@ -94,7 +97,13 @@ pub(super) fn read(
     if bits.is_none() {
         traffic.conflict("suites", "more than 64 suites", "64 are told apart");
     }
-    map.insert("suites".to_owned(), words.clone().into());
+    if passes.is_none() {
+        map.insert("suites".to_owned(), words.clone().into());
+    }
+    let dependent_sas = traffic.whole("dependent_sas", Unit::None, 0, u32::MAX.into());
+    if let Some(sas) = dependent_sas {
+        map.insert("dependent_sas".to_owned(), sas.into());
+    }
     map.insert("overhead".to_owned(), overhead.into());
     map.insert("warm_up".to_owned(), warm_up.into());
     if let Some(packets) = packets {
@@ -103,9 +112,37 @@ pub(super) fn read(
     let mean = source.as_ref().map(|source| mean(source, classes.as_deref().unwrap_or_default()));
     let arrivals = arrivals(&traffic, source.as_ref().zip(mean), overhead as f64, &mut map);
     resolved.insert("traffic".to_owned(), map.into());
-    let (source, overhead, arrivals, sas, suites) = (source?, overhead as u32, arrivals?, sas?, bits?);
+    let (source, overhead, arrivals, sas, bits) = (source?, overhead as u32, arrivals?, sas?, bits?);
     let (classes, sa_run_length) = (classes?, sa_run_length?);
-    Some(Traffic { source, packets, overhead, arrivals, sas, sa_run_length, classes, suites, warm_up })
+    Some(Traffic {
+        source,
+        packets,
+        overhead,
+        arrivals,
+        sas,
+        sa_run_length,
+        classes,
+        suites: if passes.is_some() { bits[..1].to_vec() } else { bits.clone() },
+        dependent_sas: dependent_sas.unwrap_or(0) as u32,
+        passes: if passes.is_some() { bits } else { Vec::new() },
+        warm_up,
+    })
+}
+
+/// The suites of the passes that each packet needs.
+fn passes<'a>(traffic: &Section<'a>, map: &mut Map<String, Json>) -> Option<Vec<&'a str>> {
+    let words = traffic.texts("passes")?;
+    if traffic.has("suites") {
+        let message = "both `suites` and `passes` are given";
+        traffic.conflict("passes", message, "`passes` names the suites of all packets; remove `suites`");
+    }
+    if !(2..=PASSES_MAX).contains(&words.len()) {
+        let message = format!("{} passes", words.len());
+        traffic.conflict("passes", message, format!("2 to {PASSES_MAX} suites; for one pass, `suites`"));
+        return None;
+    }
+    map.insert("passes".to_owned(), words.clone().into());
+    Some(words)
 }
 
 fn source(

@@ -8,6 +8,7 @@ mod cores;
 mod fingerprints;
 mod full_queues;
 mod leaving;
+mod needs;
 mod optimum;
 mod oracle;
 mod order;

@@ -6,7 +6,7 @@
 use crate::support;
 
 use forebay_scheduler::{Kind, Policy};
-use forebay_sim::Scenario;
+use forebay_sim::{Dependent, Scenario};
 use proptest::prelude::*;
 use support::{Packet, run_columns, scenario};
 
@@ -27,6 +27,7 @@ use Place::*;
 
 struct Job {
     packets: Vec<usize>,
+    sa: u32,
     processor: usize,
     bytes: u64,
     time: u64,
@@ -56,6 +57,9 @@ struct Oracle<'a> {
     arrived: usize,
     /// The job at the head, and its processor once that is chosen.
     hand: Option<(Vec<usize>, usize, u64)>,
+    /// Packets that wait for the one before of their SA, and of each packet how many passes are done.
+    held: Vec<usize>,
+    passed: Vec<usize>,
     turn: usize,
     compute_time: Vec<u64>,
     bus_time: u64,
@@ -69,7 +73,15 @@ impl Oracle<'_> {
                 continue;
             }
             if self.arrived < self.packets.len() && self.packets[self.arrived].0 <= self.now {
-                self.input.push(self.arrived);
+                let packet = self.arrived;
+                let waits_for = |&before: &usize| {
+                    self.packets[before].2 == self.packets[packet].2 && self.passed[before] < self.passes()
+                };
+                if self.is_dependent(packet) && (0..packet).any(|before| waits_for(&before)) {
+                    self.held.push(packet);
+                } else {
+                    self.input.push(packet);
+                }
                 self.arrived += 1;
                 continue;
             }
@@ -128,6 +140,51 @@ impl Oracle<'_> {
     fn leave(&mut self, job: usize) {
         self.jobs[job].place = Gone;
         self.jobs[job].done_at = self.now;
+        for packet in self.jobs[job].packets.clone() {
+            self.passed[packet] += 1;
+            if self.passed[packet] < self.passes() {
+                self.input.push(packet);
+            } else if self.is_dependent(packet) {
+                let sa = self.packets[packet].2;
+                if let Some(at) = self.held.iter().position(|&next| self.packets[next].2 == sa) {
+                    let next = self.held.remove(at);
+                    self.input.push(next);
+                }
+            }
+        }
+    }
+
+    /// Passes of a packet that are jobs of their own.
+    fn passes(&self) -> usize {
+        self.scenario.traffic.passes.len().max(1)
+    }
+
+    /// Whether a packet has to wait for others of its SA.
+    fn is_dependent(&self, packet: usize) -> bool {
+        self.packets[packet].2 < self.scenario.traffic.dependent_sas
+            && self.scenario.scheduler.dependent == Dependent::WhenReady
+    }
+
+    fn suite(&self, packet: usize) -> u8 {
+        let traffic = &self.scenario.traffic;
+        match traffic.passes.get(self.passed[packet]) {
+            Some(&suite) => suite,
+            None => traffic.suites[self.packets[packet].2 as usize % traffic.suites.len()],
+        }
+    }
+
+    /// What a job takes for its keys, by all jobs that were placed there.
+    fn keys(&self, sa: u32, processor: usize) -> u64 {
+        let Some(keys) = self.scenario.processors[processor].config.keys else { return 0 };
+        let placed: Vec<u32> =
+            self.jobs.iter().filter(|job| job.processor == processor).map(|job| job.sa).collect();
+        let Some(last) = placed.iter().rposition(|&one| one == sa) else {
+            return keys.load.0 + keys.session.0;
+        };
+        let mut since: Vec<u32> = placed[last + 1..].to_vec();
+        since.sort_unstable();
+        since.dedup();
+        if keys.slots == 0 || since.len() < keys.slots as usize { 0 } else { keys.load.0 }
     }
 
     fn count(&self, processor: usize, places: &[Place]) -> usize {
@@ -220,7 +277,19 @@ impl Oracle<'_> {
         }
         let (bytes, time, cost) = self.sums(&packets, processor);
         let place = Queue;
-        self.jobs.push(Job { packets, processor, bytes, time, cost, chosen, place, taken_at: 0, done_at: 0 });
+        let sa = self.packets[packets[0]].2;
+        self.jobs.push(Job {
+            packets,
+            sa,
+            processor,
+            bytes,
+            time,
+            cost,
+            chosen,
+            place,
+            taken_at: 0,
+            done_at: 0,
+        });
         self.act(processor);
         true
     }
@@ -252,16 +321,30 @@ impl Oracle<'_> {
         let config = &self.scenario.processors[processor].config;
         let bytes: u64 = packets.iter().map(|&packet| u64::from(self.packets[packet].1)).sum();
         let blocks: u64 = packets.iter().map(|&packet| u64::from(self.packets[packet].1).div_ceil(16)).sum();
-        let time = config.cost.init.0 + blocks * config.cost.block.0;
+        let keys = self.keys(self.packets[packets[0]].2, processor);
+        let time = config.cost.init.0 + blocks * config.cost.block.0 + keys;
         let cost = time + if config.transfer.is_some() { 2 * transfer(bytes) } else { 0 };
         (bytes, time, cost)
     }
 
     fn choose(&mut self, packets: &[usize]) -> usize {
-        let suites = &self.scenario.traffic.suites;
-        let suite = suites[self.packets[packets[0]].2 as usize % suites.len()];
+        let (suite, sa) = (self.suite(packets[0]), self.packets[packets[0]].2);
+        let settings = &self.scenario.scheduler;
         let processors = &self.scenario.processors;
         let can = |&processor: &usize| processors[processor].config.suites & 1 << suite != 0;
+        let same = settings.dependent == Dependent::SameProcessor;
+        if settings.stay || same && sa < self.scenario.traffic.dependent_sas {
+            let before = self.jobs.iter().rfind(|job| job.sa == sa);
+            if let Some(home) = before.map(|job| job.processor).filter(can) {
+                return home;
+            }
+        }
+        if settings.idle_to_accelerator && self.jobs.iter().all(|job| job.place == Gone) {
+            let cards = (0..processors.len()).filter(can).filter(|&one| !self.is_cpu(one));
+            if let Some(first) = cards.min_by_key(|&one| self.sums(packets, one).2) {
+                return first;
+            }
+        }
         match self.scenario.scheduler.policy {
             Policy::Single { processor } if can(&processor) => return processor,
             Policy::RoundRobin => {
@@ -330,19 +413,46 @@ fn processor() -> impl Strategy<Value = String> {
     prop_oneof![1 => cpu, 2 => card]
 }
 
-fn settings() -> impl Strategy<Value = String> {
+/// Keys of SAs, of half the processors.
+fn keys() -> impl Strategy<Value = String> {
+    let some = (0..4u32, tens(100), prop::option::of(tens(200))).prop_map(|(slots, load, session)| {
+        let slots = if slots > 0 { format!("key_slots = {slots}\n") } else { String::new() };
+        let session = session.map(|ps| format!("session = \"{ps} ps\"\n")).unwrap_or_default();
+        format!("{slots}key_load = \"{load} ps\"\n{session}")
+    });
+    prop_oneof![1 => Just(String::new()), 1 => some]
+}
+
+/// Traffic and scheduler of jobs that need others, of some of the scenarios.
+fn needs() -> impl Strategy<Value = (String, String)> {
+    let dependent = prop_oneof![Just("when-ready"), Just("same-processor")];
+    let some = (dependent, 0..4u32, any::<bool>()).prop_map(|(dependent, sas, passes)| {
+        let passes = passes || sas == 0;
+        let suites = if passes { "passes = [\"b\", \"a\"]\n" } else { "suites = [\"a\", \"b\"]\n" };
+        (format!("dependent_sas = {sas}\n{suites}"), format!("dependent = \"{dependent}\"\n"))
+    });
+    prop_oneof![1 => Just(("suites = [\"a\", \"b\"]\n".to_owned(), String::new())), 1 => some]
+}
+
+fn settings() -> impl Strategy<Value = (String, String)> {
     let policy = prop_oneof![4 => Just("finish-time"), 1 => Just("single"), 1 => Just("round-robin")];
     let window = prop_oneof![2 => Just(1u32), 2 => 2..8u32];
     let timeout = prop::option::of(tens(400));
     let max_bytes = prop::option::of(1..200u32);
-    (policy, window, timeout, max_bytes, any::<bool>(), any::<bool>()).prop_map(
-        |(policy, window, timeout, max_bytes, aware, predict)| {
+    let stays = prop::bool::weighted(0.25);
+    (policy, window, timeout, max_bytes, any::<[bool; 3]>(), stays, needs()).prop_map(
+        |(policy, window, timeout, max_bytes, [aware, predict, idle], stays, (traffic, dependent))| {
             let timeout = timeout.map(|ps| format!("timeout = \"{ps} ps\"\n")).unwrap_or_default();
             let bytes = max_bytes.map(|bytes| format!("max_bytes = {bytes}\n")).unwrap_or_default();
-            format!(
+            // A window excludes jobs that need others.
+            let window = if dependent.is_empty() { window } else { 1 };
+            let idle = idle && policy == "finish-time";
+            let idle = if idle { "accelerator" } else { "finish-time" };
+            let scheduler = format!(
                 "[scheduler]\npolicy = \"{policy}\"\nwindow = {window}\nprefetch_aware = {aware}\n\
-                 predict_transfer = {predict}\n{timeout}{bytes}"
-            )
+                 predict_transfer = {predict}\naffinity = {stays}\nall_idle = \"{idle}\"\n{timeout}{bytes}{dependent}"
+            );
+            (traffic, scheduler)
         },
     )
 }
@@ -360,16 +470,20 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
     })
 }
 
-fn build(processors: &[String], settings: &str, packets: &[Packet]) -> Scenario {
+fn build(
+    processors: &[(String, String)],
+    (traffic, settings): &(String, String),
+    packets: &[Packet],
+) -> Scenario {
     // Two buses in place of the one, and a processor that can do everything.
     let bus = |name| format!("[[bus]]\nname = \"{name}\"\nclock = \"100 GHz\"\n");
     let all = "kind = \"accelerator\"\nname = \"all\"\ninit = \"40 ps\"\nblock = \"50 ps\"\nbus = \"b0\"\n";
-    let mut text = "model = \"host\"\n[traffic]\nsource = \"fixed\"\nvalue = 1\nrate = 1\noverhead = 0\n\
-                    suites = [\"a\", \"b\"]\n"
-        .to_owned();
+    let mut text =
+        "model = \"host\"\n[traffic]\nsource = \"fixed\"\nvalue = 1\nrate = 1\noverhead = 0\n".to_owned();
+    text += traffic;
     text += &format!("{}{}[[processor]]\n{all}", bus("b0"), bus("b1"));
-    for (number, processor) in processors.iter().enumerate() {
-        text += &format!("[[processor]]\nname = \"p{number}\"\n{processor}");
+    for (number, (processor, keys)) in processors.iter().enumerate() {
+        text += &format!("[[processor]]\nname = \"p{number}\"\n{processor}{keys}");
     }
     text += settings;
     let mut scenario =
@@ -394,7 +508,7 @@ proptest! {
 
     #[test]
     fn every_packet_goes_where_and_when_the_oracle_says(
-        processors in prop::collection::vec(processor(), 0..4),
+        processors in prop::collection::vec((processor(), keys()), 0..4),
         settings in settings(),
         packets in packets(),
     ) {
@@ -409,16 +523,21 @@ proptest! {
             input: Vec::new(),
             arrived: 0,
             hand: None,
+            held: Vec::new(),
+            passed: vec![0; packets.len()],
             turn: 0,
             compute_time: vec![0; scenario.processors.len()],
             bus_time: 0,
         };
         oracle.run();
-        let mut expected = vec![(0, 0, 0); packets.len()];
+        prop_assert!(oracle.held.is_empty());
+        let mut expected = vec![(0, u64::MAX, 0); packets.len()];
         for job in &oracle.jobs {
             prop_assert_eq!(job.place, Gone);
             for &packet in &job.packets {
-                expected[packet] = (job.processor as u16, job.chosen, job.done_at);
+                // Of several passes the last one's end, and the first one's choice.
+                let chosen = job.chosen.min(expected[packet].1);
+                expected[packet] = (job.processor as u16, chosen, job.done_at);
             }
         }
         let (outcome, columns) = run_columns(&scenario);
