@@ -14,11 +14,15 @@ const RUNS: usize = 2;
 pub fn shorter(model: &Model, way: Way) -> Vec<String> {
     match (model, way) {
         (Model::Host(scenario), _) => {
-            let packets = scenario.traffic.packets.filter(|packets| *packets > LEAST);
-            packets
-                .map(|packets| format!("traffic.packets={}", (packets / SHARE).max(LEAST)))
-                .into_iter()
-                .collect()
+            let Some(packets) = scenario.traffic.packets.filter(|packets| *packets > LEAST) else {
+                return Vec::new();
+            };
+            let short = (packets / SHARE).max(LEAST);
+            let mut sets = vec![format!("traffic.packets={short}")];
+            if scenario.traffic.warm_up >= short {
+                sets.push(format!("traffic.warm_up={}", short / 2));
+            }
+            sets
         }
         (Model::Embedded(_), _) => vec!["input.packets=20".to_owned()],
         (Model::Pipeline(one), Way::Simulation) => {
