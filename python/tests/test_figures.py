@@ -56,6 +56,7 @@ def test_a_shipped_study_runs_in_its_quick_form(name: str) -> None:
     assert findings.complete and findings.runs
     for claim in findings.claims:
         assert claim.found and claim.says and claim.band.source
+        assert claim.since is not None, f"when the band of {claim.id} was set is not recorded: scripts/bands.py"
         if claim.kind == "claim":
             assert claim.quote and claim.where and claim.parameters, claim.id
     page = findings.page().replace('"http://www.w3.org/2000/svg"', "")

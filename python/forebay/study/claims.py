@@ -190,6 +190,26 @@ class Band:
         return {"low": self.low, "high": self.high, "unit": self.unit, "source": self.source}
 
 
+@dataclass(frozen=True)
+class Since:
+    """When the lines of a claim's band were written as they are.
+
+    Attributes
+    ----------
+    date : str
+        The day of the commit, as ``"2026-11-26"``.
+    commit : str
+        Its abbreviated name.
+    """
+
+    date: str
+    commit: str
+
+    def document(self) -> dict[str, Any]:
+        """As in ``claims.json``."""
+        return {"date": self.date, "commit": self.commit}
+
+
 @dataclass
 class UnderControl:
     """What a claim came to with changed scenarios."""
@@ -228,6 +248,7 @@ class Claim:
     basis: Basis = "test"
     because: str = ""
     control: str = ""
+    since: Since | None = None
     found: str = ""
     why: str = ""
     values: list[float] = field(default_factory=list)
@@ -309,6 +330,7 @@ class Claim:
             "where": self.where,
             "parameters": [one.document() for one in self.parameters],
             "band": self.band.document(),
+            "since": None if self.since is None else self.since.document(),
             "values": [_finite(one) for one in self.values],
             "figure": self.found,
             "holds": self.holds,

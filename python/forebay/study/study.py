@@ -11,7 +11,7 @@ from forebay.placement import Placement
 from forebay.run import Run
 from forebay.scenario import Scenario
 from forebay.study import page
-from forebay.study.claims import BASES, Band, Basis, Change, Claim, Control, Parameter
+from forebay.study.claims import BASES, Band, Basis, Change, Claim, Control, Parameter, Since
 from forebay.study.errors import problem
 from forebay.study.files import StudyFiles
 from forebay.study.page import Series
@@ -242,8 +242,16 @@ class Study:
                 f"`{claim.id}` names the control `{claim.control}`, which is not declared",
                 expected=known or "a control that was declared by `s.control` before",
             )
+        claim.since = self._since(claim)
         self.claims.append(claim)
         return claim
+
+    def _since(self, claim: Claim) -> Since | None:
+        """When the band was set, if ``bands.json`` beside ``study.py`` has it with these ends."""
+        record = json.loads(self._files.files.get("bands.json", "{}")).get(claim.id, {})
+        if [record.get(key) for key in ("low", "high", "unit")] != [claim.band.low, claim.band.high, claim.band.unit]:
+            return None
+        return Since(record["date"], record["commit"])
 
     def measured(self, id: str, value: float | Iterable[float], found: str, why: str = "") -> bool:
         """Records what was measured for the claim or observation of this name; see :meth:`Claim.measured`."""

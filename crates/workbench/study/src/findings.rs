@@ -135,6 +135,9 @@ pub struct Claim {
     pub parameters: Vec<Parameter>,
     /// The values for which it holds.
     pub band: Band,
+    /// When the band was set as it is, if that is recorded.
+    #[serde(default)]
+    pub since: Option<Since>,
     /// What was found, in words.
     pub figure: String,
     /// Whether all measured values lie in the band.
@@ -191,6 +194,15 @@ pub struct Band {
     pub unit: String,
     /// Where they come from.
     pub source: String,
+}
+
+/// The commit that set a band.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Since {
+    /// Its day, as `2026-11-26`.
+    pub date: String,
+    /// Its abbreviated name.
+    pub commit: String,
 }
 
 /// A run: with scenario file and settings it can be made again.

@@ -5,7 +5,7 @@ use forebay_page::element::{Element, element};
 use forebay_page::units;
 use serde_json::Value;
 
-use crate::findings::{Band, Basis, Claim, Findings, Interval, Kind, Parameter, Verdict, Whose};
+use crate::findings::{Basis, Claim, Findings, Interval, Kind, Parameter, Verdict, Whose};
 
 /// A section with a table for each basis that claims or observations have: tests first, and apart what is none.
 pub(super) fn sections(kind: Kind, findings: &Findings) -> Vec<Element> {
@@ -133,7 +133,7 @@ fn row(claim: &Claim) -> Element {
     let notes = notes.map(|note| element("p").class("why").text(units::micro(note)));
     let found = element("td").child(verdict).child(element("p").text(units::micro(&claim.figure)));
     let found = found.children(notes);
-    element("tr").at("id", claim.id.as_str()).child(statement(claim)).child(band(&claim.band)).child(found)
+    element("tr").at("id", claim.id.as_str()).child(statement(claim)).child(band(claim)).child(found)
 }
 
 /// The interval in words.
@@ -195,7 +195,8 @@ fn value(value: &Value) -> String {
     }
 }
 
-fn band(band: &Band) -> Element {
+fn band(claim: &Claim) -> Element {
+    let band = &claim.band;
     let number = |value: f64| units::round(units::digits(value));
     let ends = match (band.low, band.high) {
         (Some(low), Some(high)) if low == high => format!("exactly {}", number(low)),
@@ -211,4 +212,8 @@ fn band(band: &Band) -> Element {
     element("td")
         .child(element("b").text(ends))
         .child(element("p").class("why").text(units::micro(&band.source)))
+        .children(claim.since.as_ref().map(|since| {
+            let set = format!("Set on {} (commit {}).", since.date, since.commit);
+            element("p").class("why").text(set)
+        }))
 }
