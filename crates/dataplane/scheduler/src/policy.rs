@@ -185,8 +185,8 @@ impl Fastest<'_> {
     ///
     /// The comparison compiles to a conditional move instead of a branch, because its result cannot be predicted.
     #[inline]
-    fn processor(&self) -> Option<usize> {
-        if !self.keys.is_empty() {
+    fn processor<const EXTENDED: bool>(&self) -> Option<usize> {
+        if EXTENDED && !self.keys.is_empty() {
             return self.least(|_| true);
         }
         let suite = 1u64 << self.job.suite;
@@ -262,9 +262,9 @@ impl PolicyState {
 
     /// The processor for a job, whose class may see so many jobs waiting in a queue; `None` if no processor can do it.
     #[inline]
-    pub(crate) fn choose(&mut self, of: &Fastest<'_>, queue: usize) -> Option<usize> {
+    pub(crate) fn choose<const EXTENDED: bool>(&mut self, of: &Fastest<'_>, queue: usize) -> Option<usize> {
         match &mut self.placement {
-            None => of.processor(),
+            None => of.processor::<EXTENDED>(),
             Some(placement) => choose_by(&mut **placement, of, queue),
         }
     }
@@ -332,7 +332,7 @@ fn choose_by(placement: &mut dyn Placement, of: &Fastest<'_>, queue: usize) -> O
     };
     let candidates = Candidates::new(pool, of.job, None);
     let chosen = placement.choose(&candidates).filter(|&one| candidates.get(one).is_some());
-    chosen.or_else(|| of.processor())
+    chosen.or_else(|| of.processor::<true>())
 }
 
 #[inline(never)]

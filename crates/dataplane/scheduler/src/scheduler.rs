@@ -51,6 +51,8 @@ pub struct Scheduler {
     batch: usize,
     /// Whether a job that is placed alone passes a full queue by ([`Scheduler::set_pass_full`]).
     pass_full: bool,
+    /// Whether any of the next three has an effect, or `keys`.
+    is_extended: bool,
     /// Whether a job that finds all processors idle goes to the fastest accelerator.
     idle_to_accelerator: bool,
     /// SAs with numbers below this stay at one processor, and where those are that have one.
@@ -124,6 +126,7 @@ impl Scheduler {
             fading: Fading::default(),
             batch: config.batch,
             pass_full: false,
+            is_extended: processors().any(|(_, one)| one.keys.is_some()),
             idle_to_accelerator: false,
             staying: 0,
             homes: HashMap::new(),
@@ -230,12 +233,14 @@ impl Scheduler {
     /// of the queues are empty new tasks are scheduled to the first fastest accelerator").
     pub fn set_idle_to_accelerator(&mut self, is_set: bool) {
         self.idle_to_accelerator = is_set;
+        self.is_extended |= is_set;
     }
 
     /// Where jobs are placed one by one: all packets of an SA whose number is below `sas` go to the processor that was chosen
     /// for the first of them, which works in that order; if it can no longer do them, to another one from then on.
     pub fn set_staying(&mut self, sas: u64) {
         self.staying = sas;
+        self.is_extended |= sas > 0;
     }
 
     /// The class that is looked at first, if any has a packet.
@@ -274,6 +279,19 @@ impl Scheduler {
         if self.batch > 1 {
             return self.step_of_burst(class, now);
         }
+        if self.is_extended { self.step_extended(class, now) } else { self.step_of_one::<false>(class, now) }
+    }
+
+    // Apart, so that the papers' rule pays nothing for it.
+    #[inline(never)]
+    fn step_extended(&mut self, class: usize, now: Time) -> Step {
+        self.step_of_one::<true>(class, now)
+    }
+
+    /// The same where jobs are placed one by one. `EXTENDED`: keys cost time, SAs stay, or the first job goes to an
+    /// accelerator.
+    #[inline(always)]
+    fn step_of_one<const EXTENDED: bool>(&mut self, class: usize, now: Time) -> Step {
         let class_queue = &mut self.classes[class];
         match class_queue.fill_hand(now) {
             State::Ready => {}
@@ -285,15 +303,15 @@ impl Scheduler {
         let costs = &self.costs[row..row + self.processor_states.len()];
         let fastest =
             Fastest { now, job: head, processor_states: &self.processor_states, costs, keys: &self.keys };
-        let stays = u64::from(head.sa) < self.staying;
+        let stays = EXTENDED && u64::from(head.sa) < self.staying;
         let home = if stays { self.homes.get(&head.sa).map(|&home| home as usize) } else { None };
         let home = home.filter(|&home| fastest.is_capable(home));
         let (mut processor, chosen) = match class_queue.choice {
             Some(choice) => choice,
             None => {
-                let idle = self.idle_to_accelerator;
+                let idle = EXTENDED && self.idle_to_accelerator;
                 let given = home.or_else(|| idle.then(|| fastest.fastest_of_idle()).flatten());
-                match given.or_else(|| self.policy.choose(&fastest, class_queue.queue)) {
+                match given.or_else(|| self.policy.choose::<EXTENDED>(&fastest, class_queue.queue)) {
                     Some(processor) => (processor, now),
                     None => {
                         class_queue.empty_hand();
@@ -313,7 +331,7 @@ impl Scheduler {
         let cost = &costs[processor];
         let wait = processor_state.wait(now);
         let mut service = processor_state.service(cost, &head.work);
-        if let Some(Some(keys)) = self.keys.get_mut(processor) {
+        if EXTENDED && let Some(Some(keys)) = self.keys.get_mut(processor) {
             service += keys.place(head.sa);
         }
         processor_state.place(now, service);
