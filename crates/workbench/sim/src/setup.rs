@@ -90,7 +90,8 @@ pub(crate) fn host<T: Copy>(scenario: &Scenario) -> Host<T> {
 /// comes behind those that have come meanwhile.
 pub(crate) fn in_time(scenario: &Scenario) -> bool {
     let settings = &scenario.scheduler;
-    settings.input.is_some() || settings.has_classes()
+    settings.input.is_some()
+        || settings.has_classes()
         || settings.pass_full
         || Dependents::of(scenario).is_some()
 }
