@@ -167,7 +167,8 @@ gateway a 1 b 2
 gateway b 2 a 1
 for letter in a b; do
     for _ in $(seq 100); do
-        ip -n "gw-$letter" route show | grep -q 'dev fb0' && continue 2
+        # The routes come before the control socket.
+        ip -n "gw-$letter" route show | grep -q 'dev fb0' && [ -S "$lab/$letter.sock" ] && continue 2
         sleep 0.1
     done
     echo "lab: gateway $letter did not start:" >&2

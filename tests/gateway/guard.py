@@ -326,7 +326,7 @@ def opened():
     def flaps():
         """How many packets of each version leave in the clear, and how many host-a hears when all is well again."""
         wire = Wire()
-        sends = subprocess.Popen(program("host-b", TO_HOST_A, 5))
+        sends = subprocess.Popen(program("host-b", TO_HOST_A, 8))
         for _ in range(3):
             time.sleep(0.4)
             lan(False)

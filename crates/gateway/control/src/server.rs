@@ -210,13 +210,11 @@ fn bind(control: &Control) -> io::Result<UnixListener> {
     if let Some(directory) = directory {
         fs::create_dir_all(directory)?;
     }
-    // The socket is created in a directory that only this user can read until its permissions are set.
-    let hidden = directory.unwrap_or(Path::new(".")).join(format!(".forebay-{}", std::process::id()));
-    fs::create_dir_all(&hidden)?;
-    fs::set_permissions(&hidden, Permissions::from_mode(0o700))?;
-    let listening = bind_in(&hidden.join("s"), control);
-    let _ = fs::remove_dir_all(&hidden);
-    let listener = listening?;
+    // The socket is created in a directory that only this user can read until its permissions are set. The directory has a name of
+    // its own, which no number of a process is: gateways in containers that share a directory may have the same.
+    let hidden =
+        tempfile::Builder::new().prefix(".forebay-").tempdir_in(directory.unwrap_or(Path::new(".")))?;
+    let listener = bind_in(&hidden.path().join("s"), control)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }

@@ -149,6 +149,23 @@ fn one_gateway_has_the_socket_and_a_dead_one_s_is_taken_over() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
 }
 
+/// As in containers that share a directory, where each gateway is the first process.
+#[test]
+fn gateways_with_the_same_number_of_a_process_start_at_once_in_one_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        std::thread::scope(|scope| {
+            let start = |n: usize| {
+                let control = control(folder.path(), &format!("{round}-{n}"));
+                scope.spawn(move || Server::control(&control, 4, answer()).map(drop))
+            };
+            let all: Vec<_> = (0..8).map(start).collect();
+            all.into_iter().for_each(|one| one.join().unwrap().unwrap());
+        });
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+}
+
 #[test]
 fn too_many_at_a_time_are_turned_away_and_others_are_not() {
     let folder = tempfile::tempdir().unwrap();
