@@ -279,8 +279,8 @@ impl Engine {
         self.core.room()
     }
 
-    /// How many of `most` packets this core may take now: [`TAKE`](crate::TAKE), or half of it where more
-    /// would not be worth it, and fewer if another core is faster and would have come to them and been done sooner, none if that one is free.
+    /// How many of `most` packets this core may take now: [`TAKE`](crate::TAKE), or half of it where more would not be worth it, and
+    /// fewer if another core is faster and would have come to them and been done sooner, none if that one is free.
     #[inline]
     pub fn take_limit(&mut self, most: usize) -> usize {
         let most = most.min(self.core.pace.at_once());
