@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite};
-use forebay_engine::{Clock, Engine, Limits, Settings as EngineSettings, TAKE};
+use forebay_engine::{Clock, Engine, Limits, Settings as EngineSettings};
 use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_loadgen::median::median;
 use forebay_processors::{self as processors, Backend};
@@ -26,8 +26,10 @@ use serde::Serialize;
 use crate::Error;
 use bare::Bare;
 
+/// Packets of a burst: as many as a core of a gateway takes at a time where more would spare little.
+pub(crate) const BURST: usize = forebay_engine::TAKE / 2;
 /// Packets of a core that are passed on again and again.
-const PACKETS: usize = 2 * TAKE;
+const PACKETS: usize = 4 * BURST;
 /// More than any suite adds to a packet, in bytes.
 const OVERHEAD: usize = 128;
 /// Slices measured per figure; odd, so that there is a middle one.
@@ -182,8 +184,8 @@ struct Course {
 impl Course {
     fn new(cores: usize, size: usize) -> Course {
         let (arrived, taken, turn, is_over, failed) = Default::default();
-        let burst = || (0..TAKE).map(|_| Vec::with_capacity(size + OVERHEAD)).collect();
-        let sealed = (0..cores * PACKETS / TAKE).map(|_| Mutex::new(burst())).collect();
+        let burst = || (0..BURST).map(|_| Vec::with_capacity(size + OVERHEAD)).collect();
+        let sealed = (0..cores * PACKETS / BURST).map(|_| Mutex::new(burst())).collect();
         Course { barrier: Barrier::new(cores), cores, sealed, arrived, taken, turn, is_over, failed }
     }
 
@@ -244,8 +246,12 @@ pub(crate) fn paths(
         let beside = engines[0].beside(cpu as u32, processors()?, with.clone(), clock);
         engines.push(beside.into_diagnostic()?);
     }
-    let path =
-        |engine| Path { engine, jobs: Vec::with_capacity(TAKE), free: Vec::with_capacity(TAKE), missing: 0 };
+    let path = |engine| Path {
+        engine,
+        jobs: Vec::with_capacity(BURST),
+        free: Vec::with_capacity(BURST),
+        missing: 0,
+    };
     Ok(engines.into_iter().map(path).collect())
 }
 
@@ -315,7 +321,7 @@ impl Core {
         let mut packets = 0;
         let rate = loop {
             for _ in 0..4 {
-                for burst in self.plain.chunks(TAKE) {
+                for burst in self.plain.chunks(BURST) {
                     self.path.fill(burst, 0)?;
                     self.path.prepare(Direction::Seal);
                     self.path.carry(|_, _| {})?;
@@ -361,7 +367,7 @@ impl Core {
     fn seal_round(&mut self, course: &Course) -> miette::Result<()> {
         while let Some((place, mut sealed)) = course.take(self.rounds) {
             course.wait(&course.turn, place)?;
-            self.path.fill(&self.plain[..TAKE], 0)?;
+            self.path.fill(&self.plain[..BURST], 0)?;
             self.path.prepare(Direction::Seal);
             self.path.carry(|place, packet| {
                 sealed[place].clear();

@@ -17,7 +17,6 @@ use std::ops::ControlFlow;
 use std::path::Path as FilePath;
 
 use forebay_crypto::Suite;
-use forebay_engine::TAKE;
 use forebay_links::output;
 use forebay_loadgen::median::median;
 use forebay_processors::Backend;
@@ -28,6 +27,7 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use super::compare::{Comparison, Figures, Line, Run};
 use super::emulated::percentiles;
 use crate::Error;
+use crate::esp::BURST;
 use bench::Bench;
 
 /// Throughput may differ by this share.
@@ -112,7 +112,7 @@ pub fn cores(
         packets: settings.packets,
         clock: "wall clock",
         setup: format!(
-            "{}, {} bytes, {} equal cores, one SA in order, bursts of {TAKE}; medians of {ROUNDS} rounds",
+            "{}, {} bytes, {} equal cores, one SA in order, bursts of {BURST}; medians of {ROUNDS} rounds",
             settings.proposal, settings.size, settings.cores
         ),
         holds: runs.iter().all(|run| run.holds),
@@ -208,12 +208,12 @@ struct Step {
 impl Step {
     /// Of the times of one packet and of a full burst.
     fn through(one: f64, full: f64) -> Step {
-        let packet = ((full - one) / (TAKE - 1) as f64).max(0.0);
+        let packet = ((full - one) / (BURST - 1) as f64).max(0.0);
         Step { burst: (one - packet).max(0.0), packet }
     }
 
     fn of_a_burst(self) -> f64 {
-        self.burst + TAKE as f64 * self.packet
+        self.burst + BURST as f64 * self.packet
     }
 }
 
@@ -229,7 +229,7 @@ impl Times {
     /// Packets a second of so many cores by the formula of docs/simulation.md.
     fn carries(&self, cores: usize) -> f64 {
         let [take, crypto, complete] = [self.take, self.crypto, self.complete].map(Step::of_a_burst);
-        TAKE as f64 * (cores as f64 / (take + crypto + complete)).min(1.0 / (take + complete))
+        BURST as f64 * (cores as f64 / (take + crypto + complete)).min(1.0 / (take + complete))
     }
 
     fn scenario(&self, settings: &CoresSettings, round: usize, rate: f64) -> String {
@@ -237,7 +237,7 @@ impl Times {
         format!(
             "# Made by validate-model: the steps of one core.\n\
              model = \"host\"\nseed = {}\n\n[traffic]\nsource = \"fixed\"\nvalue = {}\noverhead = 0\npackets = {}\n\
-             packet_rate = {rate:.0}\n\n[cores]\nburst = {TAKE}\nshared = true\ntake = {}\ntake_packet = {}\ncomplete = {}\n\
+             packet_rate = {rate:.0}\n\n[cores]\nburst = {BURST}\nshared = true\ntake = {}\ntake_packet = {}\ncomplete = {}\n\
              complete_packet = {}\n\n[[processor]]\nname = \"core\"\nkind = \"cpu\"\ncount = {}\nsubmit = {}\ninit = {}\n\
              block = 0\n",
             settings.seed + round as u64,
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_step_goes_through_what_was_measured() {
-        let full = 4e-7 + TAKE as f64 * 1e-7;
+        let full = 4e-7 + BURST as f64 * 1e-7;
         let step = Step::through(5e-7, full);
         assert!((step.packet - 1e-7).abs() < 1e-12 && (step.burst - 4e-7).abs() < 1e-12);
         assert!((step.of_a_burst() - full).abs() < 1e-12);
@@ -293,7 +293,7 @@ mod tests {
             assert!(run.engine.total_mean_s > 0.0 && run.simulator.total_mean_s > 0.0, "{run:?}");
         }
         let kept = Scenario::load(&dir.path().join("load-3/scenario.toml"), &[]).unwrap();
-        assert_eq!((kept.processors.len(), kept.cores.unwrap().burst), (2, TAKE));
+        assert_eq!((kept.processors.len(), kept.cores.unwrap().burst), (2, BURST));
         let wrong = CoresSettings { cores: 0, ..settings };
         assert!(
             cores(&wrong, "here", None, |_, _| ControlFlow::Continue(()))

@@ -4,14 +4,14 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use forebay_crypto::{Direction, Job, SessionId, Suite};
-use forebay_engine::{Clock, TAKE, Turnstile};
+use forebay_engine::{Clock, Turnstile};
 use forebay_ipsec::Encapsulation;
 use forebay_loadgen::median::median;
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 
 use super::{CoresSettings, Step, Times, figures};
-use crate::esp::{Path, paths, plain_packet, throwaway_keys};
+use crate::esp::{BURST, Path, paths, plain_packet, throwaway_keys};
 use crate::validate::compare::Figures;
 
 /// Bursts by which the time of a step is measured.
@@ -45,7 +45,7 @@ impl Bench {
         Ok(Bench {
             size: settings.size,
             clock,
-            plain: (0..TAKE).map(|_| plain_packet(settings.size)).collect(),
+            plain: (0..BURST).map(|_| plain_packet(settings.size)).collect(),
             shared: paths(
                 settings.cores,
                 settings.backend,
@@ -63,7 +63,7 @@ impl Bench {
         let (clock, plain, cores) = (self.clock, &self.plain, self.shared.len());
         let mut of = [Step::default(); 3];
         let mut steps = [[0.0; 3]; 2];
-        for (burst, steps) in [1, TAKE].into_iter().zip(&mut steps) {
+        for (burst, steps) in [1, BURST].into_iter().zip(&mut steps) {
             let course = Course::new(vec![0; BURSTS * cores * burst], burst);
             let barrier = Barrier::new(cores);
             let all: Vec<miette::Result<[f64; 3]>> = std::thread::scope(|scope| {
@@ -89,7 +89,7 @@ impl Bench {
 
     /// The packets through the engines that share an SA.
     pub(super) fn run(&mut self, arrivals: Vec<u64>) -> miette::Result<Figures> {
-        let course = Course::new(arrivals, TAKE);
+        let course = Course::new(arrivals, BURST);
         let (clock, plain) = (self.clock, &self.plain);
         let barrier = Barrier::new(self.shared.len());
         let all: Vec<miette::Result<()>> = std::thread::scope(|scope| {
