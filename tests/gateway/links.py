@@ -78,7 +78,7 @@ def main():
     sender = send("host-a", HOST_B, 0, 1_000, 2_000)
     time.sleep(0.1)
     ip("gw-a", "link", "del", "fb0")
-    wait_until(lambda: lab.pid_of("a") is None, f"the end of gateway {process}", limit=5)
+    wait_until(lambda: lab.has_ended(process), f"the end of gateway {process}", limit=5)
     sender.wait(timeout=20)
     assert "the interface fb0 was deleted" in lab.log("a"), lab.log("a")[-2000:]
     assert not lab.in_the_clear(wire.end()), "in the clear"

@@ -13,7 +13,7 @@ use forebay_ipsec::{Ipsec, UsualSas, esp_spi};
 use forebay_wire::Ipv4;
 
 /// The longest burst that is looked at, and places for its SAs, of which half stay empty.
-const LONGEST: usize = 256;
+const LONGEST: usize = crate::TAKE;
 const PLACES: usize = 2 * LONGEST;
 /// Pairs of addresses that are made known with one burst, while others wait for the databases.
 const LEARNED: usize = 8;

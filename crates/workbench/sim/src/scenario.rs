@@ -241,7 +241,15 @@ fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<
     let mut processors = processors::read(&top, &buses, &mut suites, &mut notes, &mut resolved);
     let scheduler = scheduler::read(&top, &mut processors, &buses, classes, &mut notes, &mut resolved);
     idle::note(root, &top, &mut notes);
-    placement::of_traffic(&top, traffic.as_mut(), &mut suites, &mut processors, &scheduler, &resolved);
+    placement::of_traffic(
+        &top,
+        traffic.as_mut(),
+        &mut suites,
+        &mut processors,
+        &scheduler,
+        &resolved,
+        &mut notes,
+    );
     let cores = cores::read(&top, traffic.as_ref(), &mut resolved);
     if !findings.borrow().is_empty() {
         return None;

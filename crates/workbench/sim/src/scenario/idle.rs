@@ -36,6 +36,15 @@ const IDLE: &[Idle] = &[
     policy("processor", &["alpha", "beta"], WITHOUT_TIMES),
     policy("processor", &["others"], WITHOUT_LOADS),
     policy("scheduler", &["predict_transfer"], WITHOUT_TIMES),
+    policy("scheduler", &["affinity"], &["single"]),
+    Idle {
+        section: "processor",
+        keys: &["key_slots"],
+        by: "key_load",
+        of: "processor",
+        default: "0",
+        values: &["0", "0 s", "0 ms", "0 us", "0 ns"],
+    },
 ];
 
 /// Notes them.
@@ -51,6 +60,12 @@ pub(super) fn note(root: &Table, top: &Section<'_>, notes: &mut Vec<String>) {
     }
     idle::note(root, top, IDLE, notes);
     let scheduler = tables(top, "scheduler").into_iter().next().map(|(table, _)| table);
+    let has_accelerator = tables(top, "processor")
+        .into_iter()
+        .any(|(table, _)| value(table, "kind").is_some_and(|kind| kind == "accelerator"));
+    if scheduler.is_some_and(|table| table.get("all_idle").is_some()) && !has_accelerator {
+        notes.push("`all_idle` of [scheduler] has no effect: no processor is an accelerator".to_owned());
+    }
     let fetches = |table: &Table| value(table, "prefetch").is_some_and(|prefetch| prefetch != "0");
     let is_aware = |table: &Table| table.get("prefetch_aware").is_some();
     if scheduler.is_some_and(is_aware)

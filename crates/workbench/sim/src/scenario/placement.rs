@@ -63,6 +63,7 @@ pub(super) fn of_traffic(
     processors: &mut [Processor],
     settings: &Settings,
     resolved: &Map<String, Json>,
+    notes: &mut Vec<String>,
 ) {
     let Some(traffic) = traffic else { return };
     let given = if !traffic.passes.is_empty() {
@@ -88,8 +89,12 @@ pub(super) fn of_traffic(
         let message = format!("`{given}` in [traffic] excludes {with}");
         top.conflict(key, message, "place jobs of one class one by one, and let none be lost");
     }
-    if settings.dependent == Dependent::SameProcessor && !traffic.passes.is_empty() {
-        one_job(top, traffic, suites, processors);
+    if settings.dependent == Dependent::SameProcessor {
+        if !traffic.passes.is_empty() {
+            one_job(top, traffic, suites, processors);
+        } else if settings.stay {
+            notes.push("`dependent` of [scheduler] has no effect with `affinity`: all SAs stay".to_owned());
+        }
     }
 }
 

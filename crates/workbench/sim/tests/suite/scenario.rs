@@ -271,6 +271,8 @@ fn keys_that_another_one_disables_are_noted_or_refused() {
             "scheduler.policy=finish-time",
         ),
         ("scheduler.prefetch_aware=true", "processor.card.prefetch=0", "processor.card.prefetch=2"),
+        ("processor.card.key_slots=2", "processor.card.key_load=0", "processor.card.key_load=1 us"),
+        ("scheduler.affinity=true", "scheduler.policy=single", "scheduler.policy=finish-time"),
     ] {
         let name = key.split('=').next().unwrap().rsplit('.').next().unwrap();
         let says =
@@ -282,6 +284,22 @@ fn keys_that_another_one_disables_are_noted_or_refused() {
             noted(&[key, by])
         );
     }
+    let only_cores =
+        PAPER.replace("init_ratio = 3\nblock_ratio = 2.0909", "init = \"1 us\"\nblock = \"50 ns\"");
+    let only_cores = only_cores.replace("\"accelerator\"", "\"cpu\"\ninit = \"1 us\"\nblock = \"50 ns\"");
+    for (text, set, note) in [
+        (&*only_cores, &["scheduler.all_idle=accelerator"][..], "`all_idle` of [scheduler] has no effect"),
+        (
+            PAPER,
+            &["traffic.dependent_sas=1", "scheduler.dependent=same-processor", "scheduler.affinity=true"],
+            "`dependent` of [scheduler] has no effect with `affinity`",
+        ),
+    ] {
+        let says = |set: &[&str]| read(text, set).notes.iter().filter(|one| one.contains(note)).count();
+        assert_eq!((says(set), says(&[])), (1, 0), "{set:?}");
+    }
+    let found = wrong(PAPER, &["processor.card.key_slots=2"]);
+    assert!(found[0].1.contains("means nothing without `key_load`"), "{found:?}");
     let found = wrong(PAPER, &["processor.card.throughput_size=64"]);
     assert!(found[0].1.contains("means nothing without `throughput`"), "{found:?}");
     let buses = format!("{PAPER}\n[[bus]]\nname = \"a\"\n[[bus]]\nname = \"b\"\n");
