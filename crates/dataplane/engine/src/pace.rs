@@ -39,7 +39,7 @@ const SMOOTH: u64 = 8;
 const OF_BURST: Duration = Duration::from_nanos(1_000);
 const OF_RUN: Duration = Duration::from_nanos(50);
 /// A core takes [`TAKE`] packets at a time where that is more than one part in so many of the time of their cryptography.
-const LARGE_PART: u64 = 5;
+const LARGE_PART: u64 = 6;
 /// A core that has not taken a whole burst for this time takes one, or a packet if it takes nothing, so that its own time of a
 /// packet stays known: a small burst tells nothing of a large one.
 const TRIED_EVERY: Duration = Duration::from_millis(100);

@@ -452,7 +452,7 @@ impl Scheduler {
         }
         if let Some(trials) = &mut self.trials {
             trials.count(suite, jobs);
-            if trials.any_due(suite) {
+            if trials.any_due(suite, host) {
                 return false;
             }
         }

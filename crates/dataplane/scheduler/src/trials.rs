@@ -69,18 +69,20 @@ impl Trials {
         self.jobs[usize::from(suite)] += jobs as u64;
     }
 
-    /// Whether a trial of any processor is due.
+    /// Whether a trial of any processor but `host` is due. The host's own waits until a burst is divided: the bursts that stay
+    /// tell its costs, and one that is divided for a trial costs it more than the trial.
     #[inline]
-    pub(crate) fn any_due(&self, suite: u8) -> bool {
+    pub(crate) fn any_due(&self, suite: u8, host: usize) -> bool {
         let from = usize::from(suite) * self.processors;
         let jobs = self.jobs[usize::from(suite)];
-        self.states[from..from + self.processors].iter().any(|state| state.due <= jobs)
+        let states = self.states[from..from + self.processors].iter().enumerate();
+        states.filter(|(processor, _)| *processor != host).any(|(_, state)| state.due <= jobs)
     }
 
     /// The share of a trial, if one is due that may be made. `taken` jobs have just come to hand.
     pub(crate) fn next(&mut self, burst: &Burst, taken: usize, pool: &Pool<'_>) -> Option<Share> {
         self.count(pool.suite, taken);
-        if burst.left() < 2 || !self.any_due(pool.suite) {
+        if burst.left() < 2 {
             return None;
         }
         let (processor, jobs) = self.due(pool.suite, burst.left(), pool.free())?;
@@ -167,10 +169,10 @@ mod tests {
         let mut made = Vec::new();
         for jobs in 1..=6_000u64 {
             trials.count(1, 1);
-            assert!(!trials.any_due(0) && !trials.any_due(2));
+            assert!(!trials.any_due(0, 3) && !trials.any_due(2, 3));
             // The processors that are free decide the order, and only they are tried.
             while let Some((processor, size)) = trials.due(1, 8, [2, 0].into_iter()) {
-                assert!(trials.any_due(1));
+                assert!(trials.any_due(1, 3) && trials.any_due(1, 1));
                 made.push((jobs, processor, size));
                 if jobs < 2_000 && processor == 2 {
                     trials.chosen(1, 2);
@@ -179,7 +181,8 @@ mod tests {
             }
         }
         assert_eq!(made, [(1_024, 0, 1), (1_536, 2, 1), (3_584, 2, 4), (5_120, 0, 4)]);
-        assert!(trials.any_due(1), "processor 1's is due since 1,280");
+        assert!(trials.any_due(1, 0), "processor 1's is due since 1,280");
+        assert!(!trials.any_due(1, 1), "nobody else's is");
         assert_eq!(trials.due(1, 1, 0..3), Some((1, 1)), "no share of nothing");
     }
 }
