@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::{Ipv4, Ipv6, Malformed};
+use crate::{Ipv4, Ipv6, Malformed, protocol};
 
 /// The version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,6 +92,43 @@ impl<'a> Ip<'a> {
             Ip::V6(ip) => ip.traffic_class(),
         }
     }
+}
+
+/// Source and destination of a packet in its own format: for distinguishing flows, not for reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// Of an IPv4 packet.
+    V4([u8; 8]),
+    /// Of an IPv6 packet.
+    V6([u8; 32]),
+}
+
+impl Addresses {
+    /// Those of a packet whose fixed header says what it carries: an IPv6 packet with extension headers has none here, because
+    /// packets between the same addresses may differ behind such headers in what is to be done with them.
+    #[inline(always)]
+    pub fn of(ip: &Ip<'_>) -> Option<Addresses> {
+        match ip {
+            Ip::V4(ip) => Some(Addresses::V4(ip.raw_addresses())),
+            Ip::V6(ip) if is_extension(ip.next_header()) => None,
+            Ip::V6(ip) => Some(Addresses::V6(ip.raw_addresses())),
+        }
+    }
+
+    /// The same, of the packet that `bytes` start with.
+    #[inline(always)]
+    pub fn of_packet(bytes: &[u8]) -> Option<Addresses> {
+        Ip::parse(bytes).ok().and_then(|ip| Addresses::of(&ip))
+    }
+}
+
+/// Whether a next header of IPv6 is an extension header that others may follow (RFC 8200 4), ESP and AH not counted.
+#[inline(always)]
+pub fn is_extension(next_header: u8) -> bool {
+    matches!(
+        next_header,
+        protocol::HOP_BY_HOP | protocol::ROUTING | protocol::FRAGMENT | protocol::DESTINATION
+    )
 }
 
 /// Changes DSCP and ECN of the IP packet that `packet` starts with; an IPv4 header's checksum follows

@@ -181,6 +181,14 @@ impl<'a> Ipv6<'a> {
         self.address(24)
     }
 
+    /// Source and destination in the packet's own format: for distinguishing flows, not for reading.
+    #[inline]
+    pub fn raw_addresses(&self) -> [u8; 32] {
+        let mut raw = [0; 32];
+        raw.copy_from_slice(&self.bytes[8..40]);
+        raw
+    }
+
     /// Walks all extension headers to the upper-layer protocol, ESP and AH counted as such.
     #[inline]
     pub fn upper_layer(&self) -> Result<Walk, Malformed> {

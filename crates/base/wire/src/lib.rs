@@ -23,7 +23,7 @@ pub use ah::Ah;
 pub use esp::Esp;
 pub use fragment::Fragment;
 pub use fragments::Fragments;
-pub use ip::{Family, Ip};
+pub use ip::{Addresses, Family, Ip};
 pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
 pub use udp::Udp;

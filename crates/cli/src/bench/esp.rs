@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use clap::Args;
 use forebay_processors::Backend;
 use forebay_terminal::Answer;
+use forebay_wire::Family;
 use miette::IntoDiagnostic;
 
 use super::Which;
@@ -26,6 +27,9 @@ pub struct EspArgs {
     /// Direction: outbound, inbound, or both.
     #[arg(long, value_enum, default_value_t = Which::Both)]
     direction: Which,
+    /// IPv6 in IPv6, in place of IPv4 in IPv4.
+    #[arg(long)]
+    ipv6: bool,
     /// Number of cores, which share one SA in each direction, in strict order.
     #[arg(long, default_value_t = 1)]
     cores: usize,
@@ -46,6 +50,7 @@ pub fn run(args: &EspArgs) -> miette::Result<Answer> {
         proposal: args.proposal.clone(),
         sizes: args.size.clone(),
         directions: args.direction.directions(),
+        family: if args.ipv6 { Family::V6 } else { Family::V4 },
         cores: args.cores,
         backend: args.backend,
         seconds: args.seconds,
@@ -53,7 +58,7 @@ pub fn run(args: &EspArgs) -> miette::Result<Answer> {
     let mut first = true;
     let show = |line: &Line| {
         if !args.json {
-            print_line(line, first, &args.proposal);
+            print_line(line, first, args);
         }
         first = false;
         ControlFlow::Continue(())
@@ -65,9 +70,10 @@ pub fn run(args: &EspArgs) -> miette::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-fn print_line(line: &Line, first: bool, proposal: &str) {
+fn print_line(line: &Line, first: bool, args: &EspArgs) {
     if first {
-        println!("{proposal}, tunnel, IPv4 in IPv4, {}", line.backend);
+        let version = if args.ipv6 { "IPv6" } else { "IPv4" };
+        println!("{}, tunnel, {version} in {version}, {}", args.proposal, line.backend);
         println!(
             "{:>6}  {:<4} {:>12} {:>10} {:>8}  of the bare cipher's",
             "size", "", "Mpacket/s", "Gbit/s", "cycles"

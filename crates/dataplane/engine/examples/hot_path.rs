@@ -7,6 +7,7 @@
 //! Usage: `hot_path CASE PACKETS`; without arguments it lists the cases.
 
 use std::hint::black_box;
+use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,14 +44,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Every case that this machine can run: direction, library and length of the plain packet on a lone core; sealing
-/// with a choice among three processors; or the scheduler with its window.
+/// Every case that this machine can run: direction (6 for IPv6 in IPv6), library and length of the plain packet on a lone
+/// core; sealing with a choice among three processors; or the scheduler with its window.
 fn cases() -> Vec<String> {
     let mut cases = Vec::new();
     for backend in ["aws-lc", "ipsec-mb"] {
         if processor(backend).is_ok() {
             for direction in ["seal", "open"] {
                 cases.extend([64, 1408].map(|size| format!("{direction}-{backend}-{size}")));
+                cases.push(format!("{direction}6-{backend}-64"));
             }
             cases.push(format!("three-{backend}-64"));
         }
@@ -68,9 +70,11 @@ fn run(case: &str, packets: &str) -> Result<()> {
     let (backend, size) = parameters.rsplit_once('-').ok_or("no size")?;
     let (backend, size) = (processor(backend)?, size.parse()?);
     match what {
-        "seal" => seal(backend, size, bursts),
-        "open" => open(backend, size, bursts),
-        "three" => three(backend, size, bursts),
+        "seal" => seal(backend, plain(size), bursts),
+        "seal6" => seal(backend, plain6(size), bursts),
+        "open" => open(backend, plain(size), bursts),
+        "open6" => open(backend, plain6(size), bursts),
+        "three" => three(backend, plain(size), bursts),
         _ => Err(format!("no case `{case}`").into()),
     }
 }
@@ -130,17 +134,17 @@ fn lists(packets: usize) -> (Vec<Job>, Vec<Packet>) {
     (Vec::with_capacity(packets), Vec::with_capacity(packets))
 }
 
-fn seal(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()> {
-    let mut engine = engine(vec![setup(processor, 0)])?;
-    let (plain, mut lists) = (vec![plain(size); BURST], lists(BURST));
+fn seal(processor: Box<dyn Processor>, plain: Vec<u8>, bursts: usize) -> Result<()> {
+    let mut engine = engine(vec![setup(processor, 0)], &plain)?;
+    let (plain, mut lists) = (vec![plain; BURST], lists(BURST));
     (0..bursts).for_each(|_| pass(&mut engine, &plain, Direction::Seal, &mut lists, true, |_| {}));
     assert!(engine.drops().total() == 0, "{:?}", engine.drops());
     Ok(())
 }
 
-fn open(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()> {
-    let mut engine = engine(vec![setup(processor, 0)])?;
-    let (plain, mut lists) = (vec![plain(size); BURST], lists(BURST));
+fn open(processor: Box<dyn Processor>, plain: Vec<u8>, bursts: usize) -> Result<()> {
+    let mut engine = engine(vec![setup(processor, 0)], &plain)?;
+    let (plain, mut lists) = (vec![plain; BURST], lists(BURST));
     for _ in 0..bursts {
         let mut sealed = Vec::with_capacity(BURST);
         pass(&mut engine, &plain, Direction::Seal, &mut lists, false, |bytes| sealed.push(bytes.to_vec()));
@@ -166,7 +170,7 @@ fn drain(engine: &mut Engine, packets: &[Vec<u8>], (burst, out): &mut (Vec<Job>,
 }
 
 /// Three equal processors: each packet goes through a slot and the scheduler, two in three through a copy.
-fn three(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()> {
+fn three(processor: Box<dyn Processor>, plain: Vec<u8>, bursts: usize) -> Result<()> {
     let mut all = vec![processor];
     all.extend((0..2).map(|_| Box::new(AwsLc::new()) as Box<dyn Processor>));
     let all = all.into_iter().enumerate().map(|(at, inner)| {
@@ -174,8 +178,8 @@ fn three(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()
         let timed = Timed { inner, picoseconds, passes_time: at == 0 };
         setup(Box::new(timed), picoseconds)
     });
-    let mut engine = engine(all.collect())?;
-    let (plain, mut lists) = (vec![plain(size); 2 * BURST], lists(2 * BURST));
+    let mut engine = engine(all.collect(), &plain)?;
+    let (plain, mut lists) = (vec![plain; 2 * BURST], lists(2 * BURST));
     // Until costs are settled every submission is measured.
     (0..256).for_each(|_| drain(&mut engine, &plain, &mut lists));
     for _ in 0..bursts.div_ceil(2) {
@@ -220,16 +224,27 @@ fn plain(size: usize) -> Vec<u8> {
     bytes
 }
 
-/// An engine that seals and opens its own packets.
-fn engine(processors: Vec<ProcessorSetup>) -> Result<Engine> {
+fn plain6(size: usize) -> Vec<u8> {
+    let mut bytes = vec![0x5a; size];
+    bytes[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 0, 17, 64]);
+    bytes[4..6].copy_from_slice(&((size - 40) as u16).to_be_bytes());
+    bytes[8..40].fill(0xfd);
+    bytes
+}
+
+/// An engine that seals and opens its own packets, in tunnels of the same version of IP as `plain`.
+fn engine(processors: Vec<ProcessorSetup>, plain: &[u8]) -> Result<Engine> {
     let suite: Suite = SUITE.parse()?;
     let key = SecretBytes::new((0..suite.cipher_key_len() + suite.salt_len()).map(|k| k as u8).collect());
     let keys = SaKeys::new(suite, &key, &SecretBytes::new(Vec::new()))?;
-    let config = |local: [u8; 4], remote: [u8; 4]| SaConfig {
+    let config = |local: IpAddr, remote: IpAddr| SaConfig {
         replay_window: 1024,
-        ..SaConfig::new("measured", Spi::MIN, suite, local.into(), remote.into())
+        ..SaConfig::new("measured", Spi::MIN, suite, local, remote)
     };
-    let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);
+    let (near, far) = match plain[0] >> 4 {
+        4 => ("192.0.2.1".parse()?, "192.0.2.2".parse()?),
+        _ => ("2001:db8::1".parse()?, "2001:db8::2".parse()?),
+    };
     let mut sad = Ipsec::default();
     sad.add_outbound(config(near, far), IvRange::for_throwaway_key())?;
     sad.add_inbound(config(far, near))?;

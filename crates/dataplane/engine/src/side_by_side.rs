@@ -5,12 +5,12 @@
 //! The order of an SA's packets stays as it was. That of packets of different SAs was never promised.
 //!
 //! The core does this by itself, before it passes to the databases. So it goes by what it knows: inbound by the SPI,
-//! outbound by the SA that packets between the same IPv4 addresses had, if ports and the like made no difference. No packet
+//! outbound by the SA that packets between the same addresses had, if ports and the like made no difference. No packet
 //! moves past one of which nothing is known. If the policies have changed meanwhile, the burst is put back as it came.
 
 use forebay_crypto::{Direction, Job, SessionId};
 use forebay_ipsec::{Ipsec, UsualSas, esp_spi};
-use forebay_wire::Ipv4;
+use forebay_wire::Addresses;
 
 /// The longest burst that is looked at, and places for its SAs, of which half stay empty.
 const LONGEST: usize = crate::TAKE;
@@ -147,7 +147,7 @@ impl SideBySide {
 
     #[inline]
     fn known_sa(&self, packet: &[u8]) -> Option<u32> {
-        self.known.get(addresses(packet)?).map(|session| session.0)
+        self.known.get(&Addresses::of_packet(packet)?).map(|session| session.0)
     }
 
     #[inline]
@@ -206,10 +206,10 @@ impl SideBySide {
         }
         for at in self.unknown.drain(..).take(LEARNED) {
             let at = if self.has_moved { self.groups[usize::from(at)] } else { at };
-            if let Some(addresses) = addresses(burst[usize::from(at)].packet.bytes())
-                && let Some(session) = ipsec.usual_sa(addresses)
+            if let Some(addresses) = Addresses::of_packet(burst[usize::from(at)].packet.bytes())
+                && let Some(session) = ipsec.usual_sa(&addresses)
             {
-                self.known.put(addresses, session);
+                self.known.put(&addresses, session);
             }
         }
     }
@@ -236,21 +236,16 @@ impl SideBySide {
 /// Whether no two neighbours differ at some places, so that hardly anything stands apart.
 #[inline]
 fn is_in_runs(direction: Direction, burst: &[Job]) -> bool {
-    let key = |at: usize| burst.get(at).map(|job| key_of(direction, job.packet.bytes()));
     let step = burst.len().div_ceil(SAMPLES);
-    (0..burst.len() - 1).step_by(step).all(|at| key(at) == key(at + 1))
+    (0..burst.len() - 1).step_by(step).all(|at| is_alike(direction, &burst[at], &burst[at + 1]))
 }
 
+/// Whether two packets stand side by side already.
 #[inline]
-fn key_of(direction: Direction, packet: &[u8]) -> Option<u64> {
+fn is_alike(direction: Direction, one: &Job, other: &Job) -> bool {
+    let (one, other) = (one.packet.bytes(), other.packet.bytes());
     match direction {
-        Direction::Seal => addresses(packet).map(u64::from_ne_bytes),
-        Direction::Open => esp_spi(packet).map(u64::from),
+        Direction::Seal => Addresses::of_packet(one) == Addresses::of_packet(other),
+        Direction::Open => esp_spi(one) == esp_spi(other),
     }
-}
-
-/// The addresses of an IPv4 packet.
-#[inline]
-fn addresses(packet: &[u8]) -> Option<[u8; 8]> {
-    Ipv4::parse(packet).ok().map(|ip| ip.raw_addresses())
 }

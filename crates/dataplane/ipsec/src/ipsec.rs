@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Verdict};
 use forebay_time::Time;
-use forebay_wire::{Fragment, Fragments, Ip, Ipv4};
+use forebay_wire::{Addresses, Fragment, Fragments, Ip};
 
 use crate::aggregation::Aggregation;
 use crate::find::{AhAt, EspAt};
@@ -179,12 +179,12 @@ impl Ipsec {
     #[inline(never)]
     fn remember(&mut self, session: SessionId, packet: &Packet) {
         // What is for an SA in UDP of ours shows by its ports only.
-        if let Ok(ip) = Ipv4::parse(packet.bytes())
-            && let addresses = ip.raw_addresses()
-            && self.spd.passes_all(addresses, session)
-            && self.sad.in_udp_at(&ip.destination().into()) == 0
+        if let Ok(ip) = Ip::parse(packet.bytes())
+            && let Some(addresses) = Addresses::of(&ip)
+            && self.spd.passes_all(&addresses, session)
+            && self.sad.in_udp_at(&ip.destination()) == 0
         {
-            self.sad.pass_all(session, addresses, self.spd.state());
+            self.sad.pass_all(session, &addresses, self.spd.state());
         }
     }
 

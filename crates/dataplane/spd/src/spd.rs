@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_wire::Ip;
+use forebay_wire::{Addresses, Ip};
 
 use crate::dscp::DscpSet;
 use crate::hash::Seed;
@@ -63,10 +63,10 @@ const BOUND: u64 = 1 << 62;
 #[derive(Debug)]
 struct Recent {
     flows: FlowCache,
-    /// The SAs of outbound IPv4 packets, by their addresses alone.
+    /// The SAs of outbound packets, by their addresses alone.
     usual: UsualSas,
-    /// Addresses of the last inner IPv4 packet that was allowed through an SA.
-    last_in: Option<([u8; 8], SessionId)>,
+    /// Addresses of the last inner packet that was allowed through an SA.
+    last_in: Option<(Addresses, SessionId)>,
 }
 
 impl Recent {
@@ -416,23 +416,22 @@ impl Spd {
         }
     }
 
-    /// The SA of a recent outbound IPv4 packet with these addresses, if any with them would get it.
+    /// The SA of a recent outbound packet with these addresses, if any with them would get it.
     #[inline]
-    pub fn usual(&self, addresses: [u8; 8]) -> Option<SessionId> {
+    pub fn usual(&self, addresses: &Addresses) -> Option<SessionId> {
         self.cores[self.cpu].usual.get(addresses)
     }
 
     /// Decides on an outbound packet.
     #[inline]
     pub fn decide_outbound(&mut self, ip: &Ip<'_>) -> Decision {
-        let Ip::V4(v4) = ip else { return self.look_up(Direction::Seal, ip).0 };
-        let addresses = v4.raw_addresses();
-        if let Some(session) = self.usual(addresses) {
+        let Some(addresses) = Addresses::of(ip) else { return self.look_up(Direction::Seal, ip).0 };
+        if let Some(session) = self.usual(&addresses) {
             return Decision::Protect(session.0);
         }
         let (decision, wide) = self.look_up(Direction::Seal, ip);
         if let (Decision::Protect(session), true) = (decision, wide) {
-            self.cores[self.cpu].usual.put(addresses, SessionId(session));
+            self.cores[self.cpu].usual.put(&addresses, SessionId(session));
         }
         decision
     }
@@ -449,7 +448,7 @@ impl Spd {
 
     #[inline]
     fn check_header(&mut self, ip: &Ip<'_>, session: SessionId) -> Result<(), DropReason> {
-        let addresses = if let Ip::V4(v4) = ip { Some(v4.raw_addresses()) } else { None };
+        let addresses = Addresses::of(ip);
         if let (Some(addresses), Some(last)) = (addresses, self.cores[self.cpu].last_in)
             && last == (addresses, session)
         {
@@ -515,10 +514,10 @@ impl Spd {
         self.state
     }
 
-    /// Whether every IPv4 packet with the addresses that an SA's packet had passes as that did.
+    /// Whether every packet with the addresses that an SA's packet had passes as that did.
     #[inline]
-    pub fn passes_all(&self, addresses: [u8; 8], session: SessionId) -> bool {
-        !self.has_inbound() || self.cores[self.cpu].last_in == Some((addresses, session))
+    pub fn passes_all(&self, addresses: &Addresses, session: SessionId) -> bool {
+        !self.has_inbound() || self.cores[self.cpu].last_in == Some((*addresses, session))
     }
 
     /// Whether a packet that came in without protection may pass.

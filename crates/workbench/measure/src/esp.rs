@@ -10,6 +10,7 @@
 
 mod bare;
 
+use std::net::Ipv6Addr;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,7 @@ use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_loadgen::median::median;
 use forebay_processors::{self as processors, Backend};
 use forebay_time::Duration;
+use forebay_wire::{Family, ipv4, ipv6, protocol, udp};
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
@@ -46,6 +48,8 @@ pub struct Settings {
     pub sizes: Vec<usize>,
     /// The directions.
     pub directions: Vec<Direction>,
+    /// Version of IP, inside of the tunnel and outside.
+    pub family: Family,
     /// Number of cores, which share one SA in each direction.
     pub cores: usize,
     /// Crypto library.
@@ -61,6 +65,8 @@ pub struct Document {
     pub schema: u32,
     /// The suite.
     pub proposal: String,
+    /// Version of IP, inside of the tunnel and outside: `ipv4` or `ipv6`.
+    pub family: &'static str,
     /// The number of cores.
     pub cores: usize,
     /// By size and direction.
@@ -99,8 +105,9 @@ pub fn measure(
     if settings.cores == 0 || settings.cores > 1024 {
         return Err(Error::range("cores", settings.cores, "1 to 1024"));
     }
-    if let Some(size) = settings.sizes.iter().find(|size| !(28..=9000).contains(*size)) {
-        return Err(Error::range("size", size, "28 (an empty UDP packet) to 9000 bytes"));
+    let least = settings.family.header_len() + udp::HEADER;
+    if let Some(size) = settings.sizes.iter().find(|size| !(least..=9000).contains(*size)) {
+        return Err(Error::range("size", size, format!("{least} (an empty UDP packet) to 9000 bytes")));
     }
     if !(0.01..=60.0).contains(&settings.seconds) {
         return Err(Error::range("seconds", settings.seconds, "0.01 to 60"));
@@ -115,7 +122,8 @@ pub fn measure(
             results.push(line);
         }
     }
-    Ok(Document { schema: 1, proposal: suite.to_string(), cores: settings.cores, results })
+    let family = if settings.family == Family::V4 { "ipv4" } else { "ipv6" };
+    Ok(Document { schema: 1, proposal: suite.to_string(), family, cores: settings.cores, results })
 }
 
 fn line(settings: &Settings, suite: Suite, size: usize, direction: Direction) -> miette::Result<Line> {
@@ -228,13 +236,13 @@ impl Course {
 pub(crate) fn paths(
     cores: usize,
     backend: Backend,
-    (suite, encapsulation): (Suite, Encapsulation),
+    (suite, encapsulation, family): (Suite, Encapsulation, Family),
     size: usize,
     clock: Clock,
 ) -> miette::Result<Vec<Path>> {
     let keys = throwaway_keys(suite)?;
     let mut sad = Ipsec::default();
-    let sa = |outbound| SaConfig { encapsulation, ..tunnel(suite, outbound) };
+    let sa = |outbound| SaConfig { encapsulation, ..tunnel(suite, family, outbound) };
     sad.add_outbound(sa(true), IvRange::for_throwaway_key()).into_diagnostic()?;
     sad.add_inbound(sa(false)).into_diagnostic()?;
     let limits = Limits { packet_capacity: size + OVERHEAD, ..Limits::default() };
@@ -266,14 +274,14 @@ fn cores(settings: &Settings, suite: Suite, size: usize, direction: Direction) -
             clock,
             direction,
             path,
-            plain: (0..PACKETS).map(|_| plain_packet(size)).collect(),
+            plain: (0..PACKETS).map(|_| plain_packet(settings.family, size)).collect(),
             bare: Bare::new(&name, suite, &keys, size, direction, settings.backend)?,
             backend: name.clone(),
             meetings: 0,
             rounds: 0,
         })
     };
-    let of = (suite, Encapsulation::None);
+    let of = (suite, Encapsulation::None, settings.family);
     paths(settings.cores, settings.backend, of, size, clock)?.into_iter().enumerate().map(core).collect()
 }
 
@@ -460,23 +468,43 @@ pub(crate) fn throwaway_keys(suite: Suite) -> miette::Result<SaKeys> {
 }
 
 /// One end of a tunnel between two networks.
-fn tunnel(suite: Suite, outbound: bool) -> SaConfig {
+fn tunnel(suite: Suite, family: Family, outbound: bool) -> SaConfig {
     let address = |text: &str| text.parse().unwrap_or(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
     let network = |text: &str| text.parse().into_iter().collect();
-    let (east, west) = (address("192.0.2.1"), address("192.0.2.2"));
+    let [east, west, near, far] = match family {
+        Family::V4 => ["192.0.2.1", "192.0.2.2", "10.1.0.0/16", "10.2.0.0/16"],
+        Family::V6 => ["2001:db8::1", "2001:db8::2", "fd00:1::/32", "fd00:2::/32"],
+    };
+    let (east, west) = (address(east), address(west));
     let (local, remote) = if outbound { (east, west) } else { (west, east) };
     let (local_ts, remote_ts) = match outbound {
-        true => (network("10.1.0.0/16"), network("10.2.0.0/16")),
-        false => (network("10.2.0.0/16"), network("10.1.0.0/16")),
+        true => (network(near), network(far)),
+        false => (network(far), network(near)),
     };
     let spi = Spi::new(0x1001).unwrap_or(Spi::MIN);
     SaConfig { local_ts, remote_ts, ..SaConfig::new("bench", spi, suite, local, remote) }
 }
 
-/// A UDP packet of `size` bytes from 10.1.0.1 to 10.2.0.1.
-pub(crate) fn plain_packet(size: usize) -> Vec<u8> {
+/// A UDP packet of `size` bytes from 10.1.0.1 to 10.2.0.1, or from fd00:1::1 to fd00:2::1.
+pub(crate) fn plain_packet(family: Family, size: usize) -> Vec<u8> {
     let mut packet = vec![0x5a; size];
-    packet[..20].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1]);
-    forebay_wire::ipv4::rewrite(&mut packet, 20, size as u16, 17);
+    match family {
+        Family::V4 => {
+            let header = [0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
+            packet[..20].copy_from_slice(&header);
+            ipv4::rewrite(&mut packet, 20, size as u16, protocol::UDP);
+        }
+        Family::V6 => {
+            let ends = [1, 2].map(|end| Ipv6Addr::new(0xfd00, end, 0, 0, 0, 0, 0, 1));
+            let payload_len = (size - ipv6::HEADER) as u16;
+            let header = ipv6::Header {
+                payload_len,
+                next_header: protocol::UDP,
+                hop_limit: 64,
+                ..ipv6::Header::between(ends[0], ends[1])
+            };
+            packet[..ipv6::HEADER].copy_from_slice(&header.bytes());
+        }
+    }
     packet
 }

@@ -8,7 +8,7 @@ use forebay_time::{Duration, Time};
 use forebay_wire::esp::Trailer;
 use forebay_wire::nat::{self, Originals};
 use forebay_wire::udp;
-use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol};
+use forebay_wire::{Addresses, Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol};
 
 use crate::aggregation::Aggregation;
 use crate::find::{EspAt, has_nat_t_port, may_nest, names_ipsec};
@@ -92,16 +92,30 @@ pub struct InboundSa {
     pub(crate) check_padding: bool,
     /// Whether inner packets share its packets (RFC 9347).
     aggregates: bool,
-    /// Addresses of the last inner IPv4 packet that the selectors let pass, if they look at nothing else:
-    /// packets come in runs.
-    pub(crate) passed: Option<[u8; 8]>,
+    /// Addresses of the last inner packet that the selectors let pass, if they look at nothing else: packets come in runs.
+    passed: Option<Passed>,
     repair: Repair,
     /// Where an SA in UDP has its packets from, if that may change.
     pub(crate) peer: Option<Box<Peer>>,
     pub(crate) decapsulator: Decapsulator,
-    selectors: Box<Rule>,
+    selectors: Box<Selectors>,
     /// The state of the policies that let every packet with these addresses pass too; zero for none.
     passed_under: u64,
+}
+
+/// What an inner packet is held against.
+#[derive(Debug)]
+struct Selectors {
+    rule: Rule,
+    /// Addresses of [`Passed::V6`].
+    passed: [u8; 32],
+}
+
+/// Addresses that passed; those of IPv6 stand beside the selectors, because they do not fit into the cache lines of an SA.
+#[derive(Clone, Copy, Debug)]
+enum Passed {
+    V4([u8; 8]),
+    V6,
 }
 
 impl InboundSa {
@@ -127,7 +141,10 @@ impl InboundSa {
             resync: Resync::default(),
             life: Life::new(config.lifetime, session, watch),
             decapsulator: Decapsulator::new(&config.tunnel),
-            selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
+            selectors: Box::new(Selectors {
+                rule: Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL),
+                passed: [0; 32],
+            }),
             repair: Repair::of(config),
             passed: None,
             passed_under: 0,
@@ -265,6 +282,26 @@ impl InboundSa {
         Ok(())
     }
 
+    /// Addresses of the last inner packet that the selectors let pass, if they look at nothing else.
+    #[inline]
+    pub(crate) fn passed(&self) -> Option<Addresses> {
+        self.passed.map(|passed| match passed {
+            Passed::V4(addresses) => Addresses::V4(addresses),
+            Passed::V6 => Addresses::V6(self.selectors.passed),
+        })
+    }
+
+    fn set_passed(&mut self, addresses: Option<Addresses>) {
+        self.passed = addresses.map(|addresses| match addresses {
+            Addresses::V4(addresses) => Passed::V4(addresses),
+            Addresses::V6(addresses) => {
+                self.selectors.passed = addresses;
+                Passed::V6
+            }
+        });
+        self.passed_under = 0;
+    }
+
     /// Takes note that the policies of state `under` let every packet pass that has the addresses passed last.
     pub(crate) fn pass_all(&mut self, under: u64) {
         if self.passed.is_some() && self.mode == Mode::Tunnel && !self.aggregates {
@@ -280,7 +317,7 @@ impl InboundSa {
 
     /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
     pub fn admits(&self, ip: &Ip<'_>) -> Result<(), DropReason> {
-        check_selectors(&self.selectors, ip)
+        check_selectors(&self.selectors.rule, ip)
     }
 
     /// Settles the replay window for a packet whose ICV matched, and takes everything that ESP put
@@ -380,19 +417,20 @@ impl InboundSa {
         next_header: u8,
     ) -> Result<Next, DropReason> {
         let inner = Ip::parse(&packet.bytes()[from..to]).map_err(in_mode_error)?;
-        let (protocol, inner_class, addresses) = match &inner {
-            Ip::V4(v4) => (protocol::IPV4, v4.tos(), Some(v4.raw_addresses())),
-            Ip::V6(v6) => (protocol::IPV6, v6.traffic_class(), None),
+        let (protocol, inner_class) = match &inner {
+            Ip::V4(v4) => (protocol::IPV4, v4.tos()),
+            Ip::V6(v6) => (protocol::IPV6, v6.traffic_class()),
         };
         if protocol != next_header {
             return Err(DropReason::InStateModeError);
         }
         let next = if may_nest(&inner) { Next::Again } else { Next::Deliver };
-        if next == Next::Deliver && (addresses.is_none() || addresses != self.passed || may_be_icmp(&inner)) {
-            check_selectors(&self.selectors, &inner)?;
+        let addresses = Addresses::of(&inner);
+        if next == Next::Deliver && (addresses.is_none() || addresses != self.passed() || may_be_icmp(&inner))
+        {
+            check_selectors(&self.selectors.rule, &inner)?;
             // An ICMP error may pass for what it quotes.
-            self.passed = addresses.filter(|_| self.selectors.wide && !may_be_icmp(&inner));
-            self.passed_under = 0;
+            self.set_passed(addresses.filter(|_| self.selectors.rule.wide && !may_be_icmp(&inner)));
         }
         // Behind the inner packet's own length stands TFC padding (RFC 4303 2.7).
         let len = inner.bytes().len();
@@ -438,7 +476,7 @@ impl InboundSa {
         }
         // Only now has the packet the protocol and ports that selectors are about.
         if next == Next::Deliver {
-            check_selectors(&self.selectors, &Ip::parse(packet.bytes()).map_err(in_mode_error)?)?;
+            check_selectors(&self.selectors.rule, &Ip::parse(packet.bytes()).map_err(in_mode_error)?)?;
             self.repair.apply(packet.bytes_mut());
         }
         Ok(next)

@@ -1,32 +1,48 @@
-//! Segment runs inbound: ESP packets of one IPv4 flow that follow each other, opened. The first packet of a run
+//! Segment runs inbound: ESP packets of one flow that follow each other, opened. The first packet of a run
 //! and everything unusual go by [`InboundSa::prepare`] and [`InboundSa::complete`]; `tests/suite/segment_run.rs`
 //! holds the two against each other.
 
 use std::net::SocketAddr;
 
 use forebay_crypto::{Job, JobSpec, Packet, Verdict};
-use forebay_wire::ipv4::{MIN_HEADER, MORE_FRAGMENTS, OFFSET_MASK};
-use forebay_wire::{esp, ipv4, ipv6, protocol, udp};
+use forebay_wire::{Addresses, esp, ipv4, ipv6, protocol, udp};
 
 use super::inbound::InboundSa;
-use crate::find::{EspAt, names_ipsec};
+use super::version::{V4, V6, Version};
+use crate::find::EspAt;
 use crate::lifetime::LONGEST;
 use crate::sa::Encapsulation;
 use forebay_replay::Replay;
 use forebay_tunnel::traffic_class;
 
 impl InboundSa {
-    /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA in IPv4 without options, whole and
-    /// new, and have the addresses and, in UDP, the ports of `accepted`, the packet before them; how many it did.
+    /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA without options or extension headers,
+    /// whole and new, and have the addresses and, in UDP, the ports of `accepted`, the packet before them; how many it did.
     #[inline]
     pub fn prepare_run(&mut self, accepted: &[u8], jobs: &mut [Job]) -> usize {
-        if !self.is_steady() {
-            return 0;
+        match accepted.first().map(|first| first >> 4) {
+            _ if !self.is_steady() => 0,
+            Some(4) => self.prepare_version::<V4>(accepted, jobs),
+            Some(6) => self.prepare_version::<V6>(accepted, jobs),
+            _ => 0,
         }
-        let (spi, Some(accepted)) = (self.spi, accepted.first_chunk()) else { return 0 };
+    }
+
+    /// The same for one version of IP outside.
+    #[inline]
+    fn prepare_version<V: Version>(&mut self, accepted: &[u8], jobs: &mut [Job]) -> usize {
+        let (spi, Some((header, rest))) = (self.spi, V::split(accepted)) else { return 0 };
+        let addresses = V::addresses(header);
         match self.encapsulation {
-            Encapsulation::None => self.prepare_run_of(jobs, |packet| plain_esp(packet, accepted, spi)),
-            Encapsulation::Udp => self.prepare_run_of(jobs, |packet| esp_in_udp(packet, accepted, spi)),
+            Encapsulation::None => {
+                self.prepare_run_of(jobs, |packet| plain_esp::<V>(packet, &addresses, spi))
+            }
+            Encapsulation::Udp => {
+                // An accepted packet with options has something else in the place of the ports.
+                let ports = V::whole(header, protocol::UDP).and_then(|_| rest.first_chunk::<4>());
+                let Some(&ports) = ports else { return 0 };
+                self.prepare_run_of(jobs, |packet| esp_in_udp::<V>(packet, &addresses, ports, spi))
+            }
         }
     }
 
@@ -63,26 +79,35 @@ impl InboundSa {
         self.state_job(packet, found, text, sequence, spec).ok()
     }
 
-    /// Completes jobs from the front of `jobs` while they are this SA's and done, and hold an IPv4 packet of
+    /// Completes jobs from the front of `jobs` while they are this SA's and done, and hold a packet of
     /// the flow that passed last, unless that was before `policies` came to be; how many, and their bytes. A packet from
     /// elsewhere than the peer ends the run, because the peer may have moved (RFC 7296 2.23).
     #[inline]
     pub fn complete_run(&mut self, jobs: &mut [Job], policies: u64) -> (usize, u64) {
-        let Some(passed) = self.passed.filter(|_| self.passes_all(policies)) else { return (0, 0) };
+        match self.passed().filter(|_| self.passes_all(policies)) {
+            Some(Addresses::V4(passed)) => self.complete_version::<V4>(jobs, &passed),
+            Some(Addresses::V6(passed)) => self.complete_version::<V6>(jobs, &passed),
+            None => (0, 0),
+        }
+    }
+
+    /// The same for one version of IP inside.
+    #[inline]
+    fn complete_version<V: Version>(&mut self, jobs: &mut [Job], passed: &V::Addresses) -> (usize, u64) {
         match self.peer.as_ref().map(|peer| peer.at) {
-            None => self.complete_run_of(jobs, passed, |_, _| true),
+            None => self.complete_run_of::<V>(jobs, passed, |_, _| true),
             Some(peer) => {
-                self.complete_run_of(jobs, passed, |packet, esp_at| is_in_udp_from(peer, packet, esp_at))
+                self.complete_run_of::<V>(jobs, passed, |packet, esp_at| is_in_udp_from(peer, packet, esp_at))
             }
         }
     }
 
     /// The same while the outer packet and the place of ESP in it are as `expected`.
     #[inline(never)]
-    fn complete_run_of(
+    fn complete_run_of<V: Version>(
         &mut self,
         jobs: &mut [Job],
-        passed: [u8; 8],
+        passed: &V::Addresses,
         expected: impl Fn(&Packet, usize) -> bool,
     ) -> (usize, u64) {
         let allowed = usize::try_from(self.life.allowance(LONGEST)).unwrap_or(usize::MAX).min(jobs.len());
@@ -101,10 +126,10 @@ impl InboundSa {
             let Some(outer) = buffer.get(offset..offset + 2).and_then(|outer| outer.first_chunk()) else {
                 break;
             };
-            if !alike.fits(*outer, text, passed) {
-                let opened = opened_ipv4(outer, text, passed, check_padding, class_mask);
+            if !alike.fits::<V>(*outer, text, passed) {
+                let opened = opened::<V>(outer, text, passed, check_padding, class_mask);
                 let Some(len) = opened else { break };
-                alike = Alike::of(*outer, text, len, check_padding);
+                alike = Alike::of::<V>(*outer, text, len, check_padding);
             }
             let esp_at = spec.auth.start as usize;
             let Some(low) = buffer.get(esp_at + 4..esp_at + 8).and_then(|low| low.first_chunk()) else {
@@ -144,14 +169,13 @@ fn is_in_udp_from(peer: SocketAddr, packet: &Packet, esp_at: usize) -> bool {
     from_address && esp_at >= udp::HEADER && has(esp_at - udp::HEADER, &peer.port().to_be_bytes())
 }
 
-/// What [`opened_ipv4`] looked at in the packet before: one that is the same in all of it passes too.
+/// What [`opened`] looked at in the packet before: one that is the same in all of it passes too.
 struct Alike {
     /// Version and traffic class of the outer packet.
     outer: [u8; 2],
     text_len: usize,
-    /// Version, traffic class and total length of the inner one.
-    inner: [u8; 4],
-    protocol: u8,
+    /// What was checked of the inner one's header.
+    inner: u64,
     /// What counts of the end of the text, padding and trailer, and what they are.
     mask: u128,
     tail: u128,
@@ -161,14 +185,13 @@ struct Alike {
 
 impl Alike {
     /// No packet is like this, because none has so long a text.
-    const NONE: Alike =
-        Alike { outer: [0; 2], text_len: usize::MAX, inner: [0; 4], protocol: 0, mask: 0, tail: 0, len: 0 };
+    const NONE: Alike = Alike { outer: [0; 2], text_len: usize::MAX, inner: 0, mask: 0, tail: 0, len: 0 };
 
     /// Of a packet that passed, with an inner one of `len` bytes.
     #[inline(never)]
-    fn of(outer: [u8; 2], text: &[u8], len: u16, check_padding: bool) -> Alike {
+    fn of<V: Version>(outer: [u8; 2], text: &[u8], len: u16, check_padding: bool) -> Alike {
         let whole = Alike { len, ..Alike::NONE };
-        let Some(inner) = text.first_chunk::<MIN_HEADER>() else { return whole };
+        let Some(inner) = V::split(text).map(|(header, _)| V::checked(header)) else { return whole };
         let (Ok(trailer), Some(tail)) = (esp::Trailer::parse(text), text.last_chunk()) else { return whole };
         let looked_at = if check_padding { trailer.len() } else { esp::TRAILER };
         if looked_at >= 16 {
@@ -176,133 +199,149 @@ impl Alike {
             return whole;
         }
         let mask = !(u128::MAX << (8 * looked_at)).to_be();
-        Alike {
-            outer,
-            text_len: text.len(),
-            inner: [inner[0], inner[1], inner[2], inner[3]],
-            protocol: inner[9],
-            mask,
-            tail: u128::from_ne_bytes(*tail) & mask,
-            len,
-        }
+        Alike { outer, text_len: text.len(), inner, mask, tail: u128::from_ne_bytes(*tail) & mask, len }
     }
 
     #[inline(always)]
-    fn fits(&self, outer: [u8; 2], text: &[u8], passed: [u8; 8]) -> bool {
+    fn fits<V: Version>(&self, outer: [u8; 2], text: &[u8], passed: &V::Addresses) -> bool {
         if text.len() != self.text_len {
             return false;
         }
-        let Some(inner) = text.first_chunk::<MIN_HEADER>() else { return false };
+        let Some((inner, _)) = V::split(text) else { return false };
         let Some(tail) = text.last_chunk() else { return false };
         outer == self.outer
-            && inner[..4] == self.inner
-            && inner[9] == self.protocol
-            && inner[12..20] == passed
+            && V::checked(inner) == self.inner
+            && V::addresses(inner) == *passed
             && u128::from_ne_bytes(*tail) & self.mask == self.tail
     }
 }
 
-/// Length of the IPv4 packet that a deciphered text begins with, if nothing is to be done but to take it out: between
+/// Length of the packet that a deciphered text begins with, if nothing is to be done but to take it out: between
 /// the addresses `passed`, without options, not ESP or AH itself, with good padding, and with marks that do not change
 /// under an outer header that begins with `outer`.
 #[inline(never)]
-fn opened_ipv4(
+fn opened<V: Version>(
     outer: &[u8; 2],
     text: &[u8],
-    passed: [u8; 8],
+    passed: &V::Addresses,
     check_padding: bool,
     class_mask: u8,
 ) -> Option<u16> {
-    let inner: &[u8; MIN_HEADER] = text.first_chunk()?;
+    let (header, _) = V::split(text).filter(|(header, _)| V::addresses(header) == *passed)?;
+    let inner = V::inner(header, text.len())?;
     let trailer = esp::Trailer::parse(text).ok()?;
-    let total_len = u16::from_be_bytes([inner[2], inner[3]]);
-    let len = usize::from(total_len);
-    let is_plain = inner[0] == 0x45 && trailer.next_header == protocol::IPV4 && !is_looked_at(inner[9]);
-    let is_whole = len >= MIN_HEADER && len + trailer.len() <= text.len();
-    let passes = is_plain && is_whole && inner[12..20] == passed;
-    let is_good = passes && (!check_padding || trailer.is_padded_in_order(text));
-    (is_good && (traffic_class(outer) ^ inner[1]) & class_mask == 0).then_some(total_len)
+    let is_plain = trailer.next_header == V::PROTOCOL && !V::is_looked_at(V::carried(header));
+    let is_whole = inner.len + trailer.len() <= text.len();
+    let is_good = is_plain && is_whole && (!check_padding || trailer.is_padded_in_order(text));
+    let keeps_class = (traffic_class(outer) ^ inner.traffic_class) & class_mask == 0;
+    (is_good && keeps_class).then_some(inner.len).and_then(|len| len.try_into().ok())
 }
 
-/// Whether a packet of this protocol is looked at each time: it may hold ESP or AH itself, or be an ICMP error.
-#[inline(always)]
-fn is_looked_at(protocol: u8) -> bool {
-    names_ipsec(protocol) || protocol == protocol::ICMP
-}
-
-/// The headers of an accepted packet that a run is compared with: IPv4 without options and, where there is UDP, its
-/// ports.
-type Accepted = [u8; MIN_HEADER + 4];
-
-/// Where ESP is in an IPv4 packet without options that has the addresses of `accepted`, if it is of `spi` and whole.
+/// Where ESP is in a packet without options between `addresses`, if it is of `spi` and whole.
 #[inline]
-fn plain_esp(bytes: &[u8], accepted: &Accepted, spi: u32) -> Option<EspAt> {
-    let header: &[u8; MIN_HEADER + esp::HEADER] = bytes.first_chunk()?;
-    let end = plain_end(header.first_chunk()?, protocol::ESP)?;
-    let is_alike = header[12..20] == accepted[12..20] && header[20..24] == spi.to_be_bytes();
-    if !is_alike || end > bytes.len() {
+fn plain_esp<V: Version>(bytes: &[u8], addresses: &V::Addresses, spi: u32) -> Option<EspAt> {
+    let (header, rest) = V::split(bytes)?;
+    let end = V::whole(header, protocol::ESP).filter(|end| *end <= bytes.len())?;
+    let esp: &[u8; esp::HEADER] = rest.first_chunk()?;
+    if V::addresses(header) != *addresses || esp[..4] != spi.to_be_bytes() {
         return None;
     }
-    let sequence = u32::from_be_bytes([header[24], header[25], header[26], header[27]]);
-    Some(EspAt { at: MIN_HEADER, end, encapsulation: Encapsulation::None, spi, sequence })
+    let sequence = u32::from_be_bytes([esp[4], esp[5], esp[6], esp[7]]);
+    let at = size_of::<V::Header>();
+    Some(EspAt { at, end, encapsulation: Encapsulation::None, spi, sequence })
 }
 
-/// The same in UDP (RFC 3948 2.1) with the ports of `accepted`, in a datagram that fills the packet.
+/// The same in UDP (RFC 3948 2.1) with these ports, in a datagram that fills the packet.
 #[inline]
-fn esp_in_udp(bytes: &[u8], accepted: &Accepted, spi: u32) -> Option<EspAt> {
-    let header: &[u8; ESP_IN_UDP_AT + esp::HEADER] = bytes.first_chunk()?;
-    let end = plain_end(header.first_chunk()?, protocol::UDP)?;
-    let len = usize::from(u16::from_be_bytes([header[24], header[25]]));
-    // An accepted packet with options has something else in the place of the ports.
-    let is_alike = accepted[0] == 0x45 && header[12..24] == accepted[12..24];
-    if !is_alike || header[28..32] != spi.to_be_bytes() || MIN_HEADER + len != end || end > bytes.len() {
+fn esp_in_udp<V: Version>(bytes: &[u8], addresses: &V::Addresses, ports: [u8; 4], spi: u32) -> Option<EspAt> {
+    let (header, rest) = V::split(bytes)?;
+    let end = V::whole(header, protocol::UDP).filter(|end| *end <= bytes.len())?;
+    let udp: &[u8; udp::HEADER + esp::HEADER] = rest.first_chunk()?;
+    let len = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
+    let is_alike = V::addresses(header) == *addresses && udp[..4] == ports;
+    let udp_at = size_of::<V::Header>();
+    if !is_alike || udp[8..12] != spi.to_be_bytes() || udp_at + len != end {
         return None;
     }
-    let sequence = u32::from_be_bytes([header[32], header[33], header[34], header[35]]);
-    Some(EspAt { at: ESP_IN_UDP_AT, end, encapsulation: Encapsulation::Udp, spi, sequence })
-}
-
-/// Where ESP stands in UDP in IPv4 without options.
-const ESP_IN_UDP_AT: usize = MIN_HEADER + udp::HEADER;
-
-/// The end of an IPv4 packet without options that is no fragment and carries `protocol`.
-#[inline]
-fn plain_end(header: &[u8; MIN_HEADER], protocol: u8) -> Option<usize> {
-    let fragment = u16::from_be_bytes([header[6], header[7]]) & (MORE_FRAGMENTS | OFFSET_MASK);
-    let is_plain = header[0] == 0x45 && header[9] == protocol && fragment == 0;
-    is_plain.then(|| u16::from_be_bytes([header[2], header[3]]).into())
+    let sequence = u32::from_be_bytes([udp[12], udp[13], udp[14], udp[15]]);
+    let at = udp_at + udp::HEADER;
+    Some(EspAt { at, end, encapsulation: Encapsulation::Udp, spi, sequence })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ADDRESSES: [u8; 8] = [10, 1, 0, 1, 10, 2, 0, 1];
     const OUTER: [u8; 2] = [0x45, 0];
 
-    /// The text of a packet of `len` bytes with `pad_len` bytes of padding.
-    fn text(len: u8, pad_len: u8) -> Vec<u8> {
-        let mut text = vec![0x45, 0, 0, len, 0, 0, 0, 0, 64, protocol::UDP, 0, 0];
-        text.extend(ADDRESSES);
-        text.resize(len.into(), 0xaa);
-        text.extend(1..=pad_len);
-        text.extend([pad_len, protocol::IPV4]);
-        text
+    /// A version of IP with addresses, and what is free in its header: what nobody looks at.
+    trait Sample: Version {
+        const BETWEEN: Self::Addresses;
+        const FREE: &[usize];
+        fn header(len: u8) -> Vec<u8>;
+        fn others() -> Self::Addresses;
+
+        /// The text of a packet of `len` bytes with `pad_len` bytes of padding.
+        fn text(len: u8, pad_len: u8) -> Vec<u8> {
+            let mut text = Self::header(len);
+            text.resize(len.into(), 0xaa);
+            text.extend(1..=pad_len);
+            text.extend([pad_len, Self::PROTOCOL]);
+            text
+        }
+    }
+
+    impl Sample for V4 {
+        const BETWEEN: [u8; 8] = [10, 1, 0, 1, 10, 2, 0, 1];
+        const FREE: &[usize] = &[4, 5, 6, 7, 8, 10, 11];
+
+        fn header(len: u8) -> Vec<u8> {
+            let mut header = vec![0x45, 0, 0, len, 0, 0, 0, 0, 64, protocol::UDP, 0, 0];
+            header.extend(V4::BETWEEN);
+            header
+        }
+
+        fn others() -> [u8; 8] {
+            [10, 1, 0, 2, 10, 2, 0, 1]
+        }
+    }
+
+    impl Sample for V6 {
+        const BETWEEN: [u8; 32] = [0xfd; 32];
+        /// Of the second byte, half is flow label: what the test changes is not.
+        const FREE: &[usize] = &[2, 3, 7];
+
+        fn header(len: u8) -> Vec<u8> {
+            let mut header = vec![0x60, 0, 0, 0, 0, len - 40, protocol::UDP, 64];
+            header.extend(V6::BETWEEN);
+            header
+        }
+
+        fn others() -> [u8; 32] {
+            let mut others = V6::BETWEEN;
+            others[31] ^= 1;
+            others
+        }
     }
 
     /// A packet like the one that passed passes without another look, and one that differs in anything that was looked
     /// at does not.
     #[test]
     fn what_is_alike_is_told_by_all_that_was_looked_at() {
+        is_told_by_all::<V4>();
+        is_told_by_all::<V6>();
+    }
+
+    fn is_told_by_all<V: Sample>() {
         for (pad_len, check_padding) in
             (0..14).flat_map(|pad_len| [false, true].map(|check| (pad_len, check)))
         {
-            let passed = text(60, pad_len);
-            let alike = Alike::of(OUTER, &passed, 60, check_padding);
-            assert!(alike.fits(OUTER, &passed, ADDRESSES), "{pad_len} bytes of padding");
+            let passed = V::text(60, pad_len);
+            let alike = Alike::of::<V>(OUTER, &passed, 60, check_padding);
+            assert!(alike.fits::<V>(OUTER, &passed, &V::BETWEEN), "{pad_len} bytes of padding");
             assert_eq!(alike.len, 60);
             // The rest of the header, the payload, and padding that nobody asks for.
-            let free = (4..12).filter(|&at| at != 9).chain(20..60);
+            let free = V::FREE.iter().copied().chain(size_of::<V::Header>()..60);
             let free: Vec<usize> = match check_padding {
                 true => free.collect(),
                 false => free.chain(60..60 + usize::from(pad_len)).collect(),
@@ -310,32 +349,45 @@ mod tests {
             for at in 0..passed.len() {
                 let mut other = passed.clone();
                 other[at] ^= 0x10;
-                let fits = alike.fits(OUTER, &other, ADDRESSES);
+                let fits = alike.fits::<V>(OUTER, &other, &V::BETWEEN);
                 assert_eq!(fits, free.contains(&at), "byte {at}, {pad_len} bytes of padding");
             }
-            assert!(!alike.fits([0x45, 1], &passed, ADDRESSES));
-            assert!(!alike.fits(OUTER, &passed, [10, 1, 0, 2, 10, 2, 0, 1]));
-            assert!(!alike.fits(OUTER, &passed[1..], ADDRESSES));
+            assert!(!alike.fits::<V>([0x45, 1], &passed, &V::BETWEEN));
+            assert!(!alike.fits::<V>(OUTER, &passed, &V::others()));
+            assert!(!alike.fits::<V>(OUTER, &passed[1..], &V::BETWEEN));
         }
     }
 
     /// ICMP errors are judged by what they quote, each of them.
     #[test]
     fn icmp_is_looked_at_each_time() {
-        let mut packet = text(60, 2);
-        assert_eq!(opened_ipv4(&OUTER, &packet, ADDRESSES, true, 0), Some(60));
+        let mut packet = V4::text(60, 2);
+        assert_eq!(opened::<V4>(&OUTER, &packet, &V4::BETWEEN, true, 0), Some(60));
         packet[9] = protocol::ICMP;
-        assert_eq!(opened_ipv4(&OUTER, &packet, ADDRESSES, true, 0), None);
+        assert_eq!(opened::<V4>(&OUTER, &packet, &V4::BETWEEN, true, 0), None);
+    }
+
+    /// So is what has extension headers, which may hide ICMP, ESP or AH.
+    #[test]
+    fn extension_headers_are_looked_at_each_time() {
+        let mut packet = V6::text(60, 2);
+        assert_eq!(opened::<V6>(&OUTER, &packet, &V6::BETWEEN, true, 0), Some(60));
+        for next_header in 0..=255 {
+            packet[6] = next_header;
+            let is_opened = opened::<V6>(&OUTER, &packet, &V6::BETWEEN, true, 0).is_some();
+            assert_eq!(is_opened, ![0, 43, 44, 50, 51, 58, 60].contains(&next_header), "{next_header}");
+        }
     }
 
     /// Longer padding than is remembered is looked at with each packet, if it is looked at.
     #[test]
     fn long_padding_is_never_alike() {
         for pad_len in [14, 15, 100] {
-            let passed = text(60, pad_len);
-            let fits = |check| Alike::of(OUTER, &passed, 60, check).fits(OUTER, &passed, ADDRESSES);
+            let passed = V4::text(60, pad_len);
+            let fits =
+                |check| Alike::of::<V4>(OUTER, &passed, 60, check).fits::<V4>(OUTER, &passed, &V4::BETWEEN);
             assert_eq!((fits(false), fits(true)), (true, false), "{pad_len} bytes of padding");
         }
-        assert!(!Alike::NONE.fits([0; 2], &[0; 64], [0; 8]));
+        assert!(!Alike::NONE.fits::<V4>([0; 2], &[0; 64], &[0; 8]));
     }
 }

@@ -1,4 +1,4 @@
-//! Segment runs outbound: packets of one IPv4 flow that follow each other, sealed in tunnel mode.
+//! Segment runs outbound: packets of one flow that follow each other, sealed in tunnel mode.
 //!
 //! Traffic comes in runs (a window of TCP, a frame of video), and most of what [`OutboundSa`]
 //! works out for a packet is the same for the next of its flow. Here it is worked out once and the
@@ -10,14 +10,14 @@ use std::ops::Range;
 
 use forebay_crypto::{Job, JobSpec, Packet, SessionId, Span, Verdict};
 use forebay_wire::checksum::Sum;
-use forebay_wire::ipv4::{DONT_FRAGMENT, MIN_HEADER};
-use forebay_wire::{Family, esp, protocol};
+use forebay_wire::{Addresses, Family, esp};
 
 use super::front::{self, Front};
 use super::outbound::OutboundSa;
+use super::version::{V4, V6, Version};
 use crate::lifetime::LONGEST;
 use crate::sa::{Encapsulation, Mode};
-use forebay_tunnel::{Inner, Outer};
+use forebay_tunnel::Outer;
 
 /// Template and IV, laid down in one array so that its bounds are checked once.
 const FRONT: usize = front::LEN + 16;
@@ -25,31 +25,47 @@ const FRONT: usize = front::LEN + 16;
 const BACK: usize = 64;
 
 impl OutboundSa {
-    /// Prepares jobs from the front of `jobs` while their packets are IPv4 without options, between
-    /// `addresses` (as in [`Ipv4::raw_addresses`](forebay_wire::Ipv4::raw_addresses)) and with nothing
-    /// in the way; how many it did.
+    /// Prepares jobs from the front of `jobs` while their packets are between `addresses`, without options or extension
+    /// headers, and with nothing in the way; how many it did.
     #[inline]
-    pub fn prepare_run(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
+    pub fn prepare_run(&mut self, jobs: &mut [Job], addresses: &Addresses) -> usize {
         if self.mode != Mode::Tunnel || self.aggregates {
             return 0;
         }
+        match addresses {
+            Addresses::V4(addresses) => self.prepare_version::<V4>(jobs, addresses),
+            Addresses::V6(addresses) => self.prepare_version::<V6>(jobs, addresses),
+        }
+    }
+
+    /// The same for one version of IP inside.
+    #[inline]
+    fn prepare_version<V: Version>(&mut self, jobs: &mut [Job], addresses: &V::Addresses) -> usize {
         match (self.family, self.encapsulation, self.plain) {
-            (Family::V4, Encapsulation::None, true) => self.prepare_run_of::<20, 0, true>(jobs, addresses),
-            (Family::V4, Encapsulation::None, false) => self.prepare_run_of::<20, 0, false>(jobs, addresses),
-            (Family::V4, Encapsulation::Udp, true) => self.prepare_run_of::<20, 8, true>(jobs, addresses),
-            (Family::V4, Encapsulation::Udp, false) => self.prepare_run_of::<20, 8, false>(jobs, addresses),
-            (Family::V6, Encapsulation::None, true) => self.prepare_run_of::<40, 0, true>(jobs, addresses),
-            (Family::V6, Encapsulation::None, false) => self.prepare_run_of::<40, 0, false>(jobs, addresses),
-            (Family::V6, Encapsulation::Udp, true) => self.prepare_run_of::<40, 8, true>(jobs, addresses),
-            (Family::V6, Encapsulation::Udp, false) => self.prepare_run_of::<40, 8, false>(jobs, addresses),
+            (Family::V4, Encapsulation::None, true) => self.prepare_run_of::<V, 20, 0, true>(jobs, addresses),
+            (Family::V4, Encapsulation::None, false) => {
+                self.prepare_run_of::<V, 20, 0, false>(jobs, addresses)
+            }
+            (Family::V4, Encapsulation::Udp, true) => self.prepare_run_of::<V, 20, 8, true>(jobs, addresses),
+            (Family::V4, Encapsulation::Udp, false) => {
+                self.prepare_run_of::<V, 20, 8, false>(jobs, addresses)
+            }
+            (Family::V6, Encapsulation::None, true) => self.prepare_run_of::<V, 40, 0, true>(jobs, addresses),
+            (Family::V6, Encapsulation::None, false) => {
+                self.prepare_run_of::<V, 40, 0, false>(jobs, addresses)
+            }
+            (Family::V6, Encapsulation::Udp, true) => self.prepare_run_of::<V, 40, 8, true>(jobs, addresses),
+            (Family::V6, Encapsulation::Udp, false) => {
+                self.prepare_run_of::<V, 40, 8, false>(jobs, addresses)
+            }
         }
     }
 
     #[inline]
-    fn prepare_run_of<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
+    fn prepare_run_of<V: Version, const OUTER: usize, const UDP: usize, const PLAIN: bool>(
         &mut self,
         jobs: &mut [Job],
-        addresses: [u8; 8],
+        addresses: &V::Addresses,
     ) -> usize {
         // As many as all counters allow; the loop need not look at them again.
         let allowed = (self.sequence_end() - self.sequence).min(self.iv.remaining());
@@ -62,8 +78,8 @@ impl OutboundSa {
         let mut shape = Shape::NONE;
         for job in jobs.iter_mut().take(allowed) {
             // Other rules may look at more than a shape is for.
-            if !(PLAIN && shape.fits(&job.packet, addresses))
-                && self.find_shape::<OUTER, UDP, PLAIN>(&job.packet, addresses, &mut shape).is_none()
+            if !(PLAIN && shape.fits::<V>(&job.packet, addresses))
+                && self.find_shape::<V, OUTER, UDP, PLAIN>(&job.packet, addresses, &mut shape).is_none()
             {
                 break;
             }
@@ -106,14 +122,15 @@ impl OutboundSa {
     /// Makes `shape` that of a packet; `None` if it is none for a run. By itself, so that the loop around it
     /// has the registers.
     #[inline(never)]
-    fn find_shape<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
+    fn find_shape<V: Version, const OUTER: usize, const UDP: usize, const PLAIN: bool>(
         &self,
         packet: &Packet,
-        addresses: [u8; 8],
+        addresses: &V::Addresses,
         shape: &mut Shape,
     ) -> Option<()> {
-        let inner = plain_ipv4(packet.bytes(), addresses)?;
-        let first = first_word(packet.bytes())?;
+        let (header, _) =
+            V::split(packet.bytes()).filter(|(header, _)| V::addresses(header) == *addresses)?;
+        let (inner, taken) = (V::inner(header, packet.len())?, V::taken(header));
         let (iv_len, icv_len) = (self.iv_len(), self.icv_len());
         let head = OUTER + UDP + esp::HEADER + iv_len;
         let text_at = packet.offset();
@@ -155,7 +172,7 @@ impl OutboundSa {
         let mut back = [0; 32];
         esp::Trailer { pad_len: pad_len as u8, next_header: inner.next_header }.write(&mut back);
         *shape = Shape {
-            first,
+            taken,
             len: inner.len,
             text_at,
             window: iv_at.checked_sub(front::LEN)?..text_end + BACK,
@@ -196,8 +213,8 @@ impl OutboundSa {
 /// What follows from place and length of a packet and what its tunnel header takes from it, for all packets
 /// of a run that are alike in these: nearly all.
 struct Shape {
-    /// What it is for: what counts of the packet's first eight bytes, its length and its place.
-    first: u64,
+    /// What it is for: what is taken from the packet's header, its length and its place.
+    taken: u64,
     len: usize,
     text_at: usize,
     /// Everything that is written, in the buffer.
@@ -222,7 +239,7 @@ struct Shape {
 impl Shape {
     /// No packet is of this.
     const NONE: Shape = Shape {
-        first: 0,
+        taken: 0,
         len: usize::MAX,
         text_at: 0,
         window: 0..0,
@@ -246,37 +263,12 @@ impl Shape {
     };
 
     #[inline]
-    fn fits(&self, packet: &Packet, addresses: [u8; 8]) -> bool {
+    fn fits<V: Version>(&self, packet: &Packet, addresses: &V::Addresses) -> bool {
         let bytes = packet.bytes();
-        let Some(header) = bytes.first_chunk::<MIN_HEADER>() else { return false };
-        first_word(header) == Some(self.first)
-            && header[12..20] == addresses
+        let Some((header, _)) = V::split(bytes) else { return false };
+        V::taken(header) == self.taken
+            && V::addresses(header) == *addresses
             && self.len <= bytes.len()
             && self.text_at == packet.offset()
     }
-}
-
-/// What a shape depends on in the first eight bytes: version and header length, class, total length, and
-/// "don't fragment".
-#[inline]
-fn first_word(bytes: &[u8]) -> Option<u64> {
-    const COUNTS: u64 = 0xffff_ffff_0000_4000_u64.to_be();
-    Some(u64::from_ne_bytes(*bytes.first_chunk()?) & COUNTS)
-}
-
-/// What a tunnel header takes from an IPv4 packet without options between `addresses`.
-#[inline]
-fn plain_ipv4(bytes: &[u8], addresses: [u8; 8]) -> Option<Inner> {
-    let header: &[u8; MIN_HEADER] = bytes.first_chunk()?;
-    let len = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    if header[0] != 0x45 || header[12..20] != addresses || len < MIN_HEADER || len > bytes.len() {
-        return None;
-    }
-    Some(Inner {
-        len,
-        next_header: protocol::IPV4,
-        traffic_class: header[1],
-        ttl: header[8],
-        dont_fragment: header[6] & (DONT_FRAGMENT >> 8) as u8 != 0,
-    })
 }

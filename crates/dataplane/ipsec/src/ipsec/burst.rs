@@ -1,7 +1,7 @@
 //! The same steps for bursts of packets: runs of one flow together, and with very many SAs what they need loaded first.
 
 use forebay_crypto::{Direction, Job, SessionId};
-use forebay_wire::{Ip, Ipv4};
+use forebay_wire::{Addresses, Ip};
 
 use super::Ipsec;
 use crate::find::esp_spi;
@@ -21,8 +21,11 @@ impl Ipsec {
         self.warm(direction, jobs);
         let mut next = 0;
         while let Some(job) = jobs.get(next) {
-            let addresses = Ipv4::parse(job.packet.bytes()).map(|ip| ip.raw_addresses());
-            if let (Direction::Seal, Ok(addresses)) = (direction, addresses)
+            let addresses = match direction {
+                Direction::Seal => Addresses::of_packet(job.packet.bytes()),
+                Direction::Open => None,
+            };
+            if let Some(addresses) = &addresses
                 && let Some(session) = self.spd.usual(addresses)
             {
                 // A run of an earlier burst goes on.
@@ -38,14 +41,14 @@ impl Ipsec {
                 Ok(Prepared::Bypass) => return Err((next, Stop::Bypass)),
                 Err(reason) => return Err((next, Stop::Drop(reason))),
             }
-            let (Ok(addresses), session) = (addresses, job.spec.session) else { continue };
-            next += match direction {
+            let session = job.spec.session;
+            next += match (direction, &addresses) {
                 // Only while any packet with these addresses goes the same way.
-                Direction::Seal if self.spd.usual(addresses) == Some(session) => {
+                (Direction::Seal, Some(addresses)) if self.spd.usual(addresses) == Some(session) => {
                     self.sad.prepare_outbound_run(session, rest, addresses)
                 }
-                Direction::Seal => 0,
-                Direction::Open => self.sad.prepare_inbound_run(session, job.packet.bytes(), rest),
+                (Direction::Seal, _) => 0,
+                (Direction::Open, _) => self.sad.prepare_inbound_run(session, job.packet.bytes(), rest),
             };
         }
         Ok(())
@@ -112,7 +115,7 @@ impl Ipsec {
             for (job, flow) in jobs.iter().zip(&mut flows) {
                 let Ok(ip) = Ip::parse(job.packet.bytes()) else { continue };
                 // The packets of a run need the same.
-                let addresses = if let Ip::V4(ip) = ip { Some(ip.raw_addresses()) } else { None };
+                let addresses = Addresses::of(&ip);
                 if addresses.is_some() && std::mem::replace(&mut last, addresses) == addresses {
                     continue;
                 }

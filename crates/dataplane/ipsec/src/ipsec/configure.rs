@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_time::Time;
+use forebay_wire::Addresses;
 use forebay_wire::aggfrag::CongestionInfo;
 
 use super::Ipsec;
@@ -311,7 +312,7 @@ impl Ipsec {
 
     /// The outbound SA of every IPv4 packet with these addresses, if there is one for all of them and such a packet came lately.
     #[inline]
-    pub fn usual_sa(&self, addresses: [u8; 8]) -> Option<SessionId> {
+    pub fn usual_sa(&self, addresses: &Addresses) -> Option<SessionId> {
         self.spd.usual(addresses)
     }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
 use forebay_planted::{Fault, planted};
-use forebay_wire::Ip;
+use forebay_wire::{Addresses, Ip};
 
 use super::Sad;
 use super::entry::{Entry, Further, State};
@@ -132,7 +132,7 @@ impl Sad {
         &mut self,
         session: SessionId,
         jobs: &mut [Job],
-        addresses: [u8; 8],
+        addresses: &Addresses,
     ) -> usize {
         let Some(Entry { state: State::Outbound(sa), in_flight, .. }) = self.sas.get_mut(session.0 as usize)
         else {
@@ -272,10 +272,10 @@ impl Sad {
     /// Lets the packets behind one that an inbound SA has delivered, between `addresses`, pass without a look at
     /// selectors and policies while the policies are in this state.
     #[inline]
-    pub fn pass_all(&mut self, session: SessionId, addresses: [u8; 8], policies: u64) {
+    pub fn pass_all(&mut self, session: SessionId, addresses: &Addresses, policies: u64) {
         if let Some(Entry { state: State::Inbound(sa), outer: None, .. }) =
             self.sas.get_mut(session.0 as usize)
-            && sa.passed == Some(addresses)
+            && sa.passed() == Some(*addresses)
         {
             sa.pass_all(policies);
         }

@@ -208,8 +208,8 @@ proptest! {
 /// makes a run stop.
 #[test]
 fn one_bit_of_a_packet_in_a_run() {
-    for sa in 0..SAS {
-        let family = Family::V4;
+    let families = [Family::V4, Family::V6];
+    for (sa, family) in (0..SAS).flat_map(|sa| families.map(|family| (sa, family))) {
         let plain =
             Plain { sa, family, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 }.bytes();
         let mut sealer = alone(sa);
@@ -223,7 +223,11 @@ fn one_bit_of_a_packet_in_a_run() {
                 changed[1][bit / 8] ^= 1 << (bit % 8);
                 let changed: Vec<_> = changed.into_iter().map(|packet| (packet, Verdict::Done)).collect();
                 if let Err(difference) = compare(|| alone(sa), direction, 3, &changed) {
-                    panic!("SA {sa}, {direction:?}, byte {} bit {}: {difference}", bit / 8, bit % 8);
+                    panic!(
+                        "SA {sa}, {family:?}, {direction:?}, byte {} bit {}: {difference}",
+                        bit / 8,
+                        bit % 8
+                    );
                 }
             }
         }
@@ -269,8 +273,11 @@ fn a_run_ends_where_numbers_or_ivs_do() {
 /// The same packet twice, in one run and in another one.
 #[test]
 fn a_run_lets_nothing_through_twice() {
-    let plain =
-        Plain { sa: 0, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
+    [Family::V4, Family::V6].into_iter().for_each(lets_nothing_through_twice);
+}
+
+fn lets_nothing_through_twice(family: Family) {
+    let plain = Plain { sa: 0, family, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
     let mut sealer = alone(0);
     let sealed: Vec<Vec<u8>> = (0..4).map(|_| seal(&mut sealer, &plain.bytes()).expect("sealed")).collect();
     let order = [0, 1, 3, 1, 2, 2, 3, 0];
@@ -294,8 +301,11 @@ fn a_run_lets_nothing_through_twice() {
 /// What was decided for a flow holds as long as the policies do, and no longer.
 #[test]
 fn a_run_heeds_policies_that_change() {
-    let plain =
-        Plain { sa: 0, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
+    [Family::V4, Family::V6].into_iter().for_each(heeds_policies);
+}
+
+fn heeds_policies(family: Family) {
+    let plain = Plain { sa: 0, family, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
     let (mut sealer, mut sad) = (alone(0), alone(0));
     let mut open = |sad: &mut Ipsec| -> Vec<Option<DropReason>> {
         let packets: Vec<_> =

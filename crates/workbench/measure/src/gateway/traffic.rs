@@ -198,7 +198,7 @@ impl Source {
             Forwarder::Gateway(suite, kinds) => {
                 let encapsulation = kinds.encapsulation();
                 if sealer.is_none() {
-                    let of = (*suite, encapsulation);
+                    let of = (*suite, encapsulation, Family::V4);
                     sealer = esp::paths(1, Backend::Auto, of, *SIZES.end(), Clock::start())?.pop();
                 }
                 if let Some(path) = sealer.as_mut().filter(|_| is_out) {

@@ -5,6 +5,8 @@ use forebay_crypto::{JobSpec, Packet, SessionId, Verdict};
 use forebay_tunnel::{FlowLabel, TunnelRules};
 
 use super::*;
+use forebay_wire::Family;
+
 use crate::iv::IvRange;
 use crate::sa::{Encapsulation, SaConfig, Spi, Tfc, UdpPorts};
 
@@ -12,10 +14,18 @@ const SESSION: SessionId = SessionId(0);
 /// AEAD and not, IVs of 8, 16 and no bytes.
 const SUITES: [&str; 4] = ["aes128gcm16", "aes128-sha256", "aes128ctr-sha512", "null-sha256"];
 
-/// A packet from 10.1.0.1 to 10.2.0.1 that starts at `offset` of its buffer.
-fn packet(payload: usize, offset: usize) -> Packet {
-    let [high, low] = (20 + payload as u16).to_be_bytes();
-    let mut bytes = vec![0x45, 0, high, low, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
+/// A packet of UDP that starts at `offset` of its buffer.
+fn packet(version: Family, payload: usize, offset: usize) -> Packet {
+    let mut bytes = match version {
+        Family::V4 => {
+            let [high, low] = (20 + payload as u16).to_be_bytes();
+            vec![0x45, 0, high, low, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1]
+        }
+        Family::V6 => {
+            let [high, low] = (payload as u16).to_be_bytes();
+            [&[0x60, 0, 0, 0, high, low, 17, 64][..], &[0xfd; 32]].concat()
+        }
+    };
     bytes.extend((0..payload).map(|n| n as u8));
     let mut packet = Packet::with_capacity(2_048);
     assert!(packet.fill(&bytes));
@@ -25,11 +35,21 @@ fn packet(payload: usize, offset: usize) -> Packet {
     packet
 }
 
+const VERSIONS: [Family; 2] = [Family::V4, Family::V6];
+
 /// Eight packets: alike, of two lengths in turn, or in two places of their buffers in turn.
 fn flows() -> Vec<Vec<Job>> {
-    let job = |(payload, offset)| Job::new(packet(payload, offset), JobSpec::default(), 0);
-    let of = |two: [(usize, usize); 2]| two.into_iter().cycle().take(8).map(job).collect();
-    vec![of([(100, 0), (100, 0)]), of([(100, 0), (1_200, 0)]), of([(64, 0), (64, 16)]), of([(0, 0), (1, 0)])]
+    let pairs = [[(100, 0), (100, 0)], [(100, 0), (1_200, 0)], [(64, 0), (64, 16)], [(0, 0), (1, 0)]];
+    let flow = |version: Family, two: [(usize, usize); 2]| {
+        let job = |(payload, offset)| Job::new(packet(version, payload, offset), JobSpec::default(), 0);
+        two.into_iter().cycle().take(8).map(job).collect()
+    };
+    VERSIONS.into_iter().flat_map(|version| pairs.map(|two| flow(version, two))).collect()
+}
+
+fn over_ipv6(config: &mut SaConfig) {
+    [config.local, config.remote] =
+        ["2001:db8::1", "2001:db8::2"].map(|end| end.parse().expect("an address"));
 }
 
 /// Two ends of an SA that `change` has changed at both.
@@ -52,8 +72,8 @@ fn done(jobs: &mut [Job]) {
 
 /// Seals a flow; the first packet by itself, all others have to be one run.
 fn seal(sealer: &mut Ipsec, jobs: &mut [Job]) {
-    let addresses = [10, 1, 0, 1, 10, 2, 0, 1];
     let (first, rest) = jobs.split_first_mut().expect("a packet");
+    let addresses = &Addresses::of_packet(first.packet.bytes()).expect("a flow");
     assert_eq!(sealer.prepare(Direction::Seal, &mut first.packet, &mut first.spec), Ok(Prepared::Job));
     assert_eq!(sealer.spd.usual(addresses), Some(SESSION));
     assert_eq!(sealer.sad.prepare_outbound_run(SESSION, rest, addresses), rest.len());
@@ -82,23 +102,24 @@ fn open(opener: &mut Ipsec, jobs: &mut [Job]) {
 
 #[test]
 fn a_flow_is_sealed_and_opened_in_runs() {
-    for (suite, encapsulation, esn, check_padding) in SUITES.into_iter().flat_map(|suite| {
-        let encapsulations = [Encapsulation::None, Encapsulation::Udp].into_iter();
-        let with = encapsulations.flat_map(|one| [false, true].map(|esn| (one, esn)));
-        with.flat_map(move |(one, esn)| [false, true].map(|check| (suite, one, esn, check)))
-    }) {
+    for (suite, bits) in SUITES.into_iter().flat_map(|suite| (0..16).map(move |bits| (suite, bits))) {
+        let [esn, check_padding, udp, ipv6] = [1, 2, 4, 8].map(|bit| bits & bit > 0);
+        let encapsulation = if udp { Encapsulation::Udp } else { Encapsulation::None };
         let (mut sealer, mut opener) = gateways(|config| {
             config.suite = suite.parse().expect("a proposal");
             (config.encapsulation, config.esn) = (encapsulation, esn);
             config.udp = UdpPorts { local: 4500, remote: 1234 };
             config.check_padding = check_padding;
+            if ipv6 {
+                over_ipv6(config);
+            }
         });
         for mut jobs in flows() {
             let plain: Vec<Vec<u8>> = jobs.iter().map(|job| job.packet.bytes().to_vec()).collect();
             seal(&mut sealer, &mut jobs);
             open(&mut opener, &mut jobs);
             let opened: Vec<Vec<u8>> = jobs.iter().map(|job| job.packet.bytes().to_vec()).collect();
-            assert_eq!(opened, plain, "{suite}, {encapsulation:?}");
+            assert_eq!(opened, plain, "{suite}, {encapsulation:?}, over IPv6: {ipv6}");
         }
     }
 }
@@ -106,10 +127,6 @@ fn a_flow_is_sealed_and_opened_in_runs() {
 /// Outer IPv6, padding for confidentiality and rules for flow labels take no packet out of a run.
 #[test]
 fn a_flow_is_sealed_in_runs_whatever_the_tunnel_header() {
-    let over_ipv6 = |config: &mut SaConfig| {
-        [config.local, config.remote] =
-            ["2001:db8::1", "2001:db8::2"].map(|end| end.parse().expect("an address"));
-    };
     let padded = |config: &mut SaConfig| config.tfc = Tfc::PadTo(1_300);
     let labelled = |config: &mut SaConfig| {
         config.tunnel = TunnelRules { flow_label: FlowLabel::Fixed(0x12345), ..TunnelRules::default() };
@@ -133,9 +150,8 @@ fn a_flow_is_sealed_in_runs_whatever_the_tunnel_header() {
 #[test]
 fn a_run_goes_on_with_the_next_burst() {
     let (mut sealer, _) = gateways(|_| {});
-    let addresses = [10, 1, 0, 1, 10, 2, 0, 1];
-    assert_eq!(sealer.spd.usual(addresses), None);
     for mut jobs in flows() {
+        let addresses = &Addresses::of_packet(jobs[0].packet.bytes()).expect("a flow");
         assert_eq!(sealer.prepare_burst(Direction::Seal, &mut jobs), Ok(()));
         assert_eq!(sealer.spd.usual(addresses), Some(SESSION));
         done(&mut jobs);

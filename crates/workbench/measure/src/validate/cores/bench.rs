@@ -8,6 +8,7 @@ use forebay_engine::{Clock, Turnstile};
 use forebay_ipsec::Encapsulation;
 use forebay_loadgen::median::median;
 use forebay_time::Duration;
+use forebay_wire::Family;
 use miette::{IntoDiagnostic, miette};
 
 use super::{CoresSettings, Step, Times, figures};
@@ -45,11 +46,11 @@ impl Bench {
         Ok(Bench {
             size: settings.size,
             clock,
-            plain: (0..BURST).map(|_| plain_packet(settings.size)).collect(),
+            plain: (0..BURST).map(|_| plain_packet(Family::V4, settings.size)).collect(),
             shared: paths(
                 settings.cores,
                 settings.backend,
-                (suite, Encapsulation::None),
+                (suite, Encapsulation::None, Family::V4),
                 settings.size,
                 clock,
             )?,
