@@ -18,9 +18,11 @@ from two_sites import ASK, FOREBAY, LAB, SEND, SERVE, SIZES, ask, gateway_of, in
 HOSTS = {4: ("10.1.0.10", "10.2.0.10"), 6: ("fd01::10", "fd02::10")}
 OUTER = {4: ("192.0.2.1", "192.0.2.2"), 6: ("fd00::1", "fd00::2")}
 
-# name: where the program runs, encapsulation, outer IP version, inside, MTU.
+# name: where the program runs, encapsulation, outer IP version, inside, MTU. Those with "cores" in their name have two cores for
+# the one queue of each card.
 CASES = {
     "driver-udp-4": ("copy", "udp", 4, "xdp", 1500),
+    "driver-udp-4-cores": ("copy", "udp", 4, "xdp", 1500),
     "driver-esp-6": ("copy", "none", 6, "xdp", 1500),
     "driver-udp-6-tun": ("copy", "udp", 6, "tun", 1500),
     "auto-esp-4-large": ("auto", "none", 4, "xdp", 3400),
@@ -122,10 +124,14 @@ def end(letter, how=signal.SIGTERM):
 def write(case):
     mode, encapsulation, family, inside_kind, size = CASES[case]
     device = f'kind = "xdp"\ninterface = "%s"\nmode = "{mode}"\n'
+    cores = ""
+    if "cores" in case:
+        device += "queues = [0]\n"
+        cores = '[[processor]]\nkind = "core"\ncount = 2\n'
     tun = f'name = "fb0"\nmtu = {size - 100}\n'
     inside_a = device % "lan" if inside_kind == "xdp" else tun
     links = '[[outside]]\nkind = "udp"\n[[outside]]\nkind = "raw"\n'
-    files = {"a": (inside_a, "[[outside]]\n" + device % "wan"), "b": (tun, links)}
+    files = {"a": (inside_a, "[[outside]]\n" + device % "wan" + cores), "b": (tun, links)}
     for letter, (inside_link, outside_link) in files.items():
         with open(f"{LAB}/{letter}.toml", "w", encoding="utf-8") as file:
             file.write(config(letter, inside_link, outside_link, encapsulation, family))
@@ -153,6 +159,8 @@ def one(case):
     took = time.monotonic() - began
     status = ask("status")
     links = {link["name"]: link for link in status["links"]}
+    if "cores" in case:
+        assert len(status["engines"]) == 2 and len(links) == 2, status
     wan = next(link for name, link in links.items() if name.startswith("xdp"))
     assert wan["packets_in"] > 5_000 and wan["packets_out"] > 5_000, links
     # What is not the gateway's passes beside it, trains and all.

@@ -5,8 +5,8 @@ use super::{Config, InsideLink, NetworkDevice, OutsideLink, Processor, Processor
 
 impl Config {
     /// Number of cores that move packets, each on a thread of its own: the largest `queues` of all links, and at
-    /// least 1, and one for each further processor that is a core. Each core has a queue of every link over TUN and sockets, whatever the link's own `queues`. A card
-    /// counts with its configured `queues`; where all of them are wanted, `of_card` returns their number by
+    /// least 1, and one for each further processor that is a core. Each core has a queue of every link over TUN and sockets,
+    /// whatever the link's own `queues`; of a card that has fewer some cores share one. A card counts with its configured `queues`; where all of them are wanted, `of_card` returns their number by
     /// interface.
     pub fn workers(&self, of_card: impl Fn(&str) -> usize) -> usize {
         let cards =
@@ -57,24 +57,8 @@ impl Config {
         inside.into_iter().chain(outside)
     }
 
-    /// What is wrong with queues and `pin` for so many cores that move packets: what was found, and a hint.
-    pub fn check_workers(
-        &self,
-        workers: usize,
-        of_card: impl Fn(&str) -> usize,
-    ) -> Result<(), (String, String)> {
-        for card in self.cards() {
-            let name = &card.interface;
-            let queues = card.queues.as_ref().map_or_else(|| of_card(name), Vec::len);
-            if queues < workers {
-                let message = format!("{name} has {queues} queues, but there are {workers} worker threads");
-                let help = format!(
-                    "each core wants a queue of the card: give it more (`ethtool -L {name} combined {workers}`), or \
-                     the other links `queues = {queues}`"
-                );
-                return Err((message, help));
-            }
-        }
+    /// What is wrong with `pin` for so many cores that move packets: what was found, and a hint.
+    pub fn check_workers(&self, workers: usize) -> Result<(), (String, String)> {
         let pinned = self.pinned().len();
         if pinned != 0 && pinned != workers {
             let message = format!("`pin` names {pinned} CPUs for {workers} worker threads");
@@ -96,7 +80,7 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
     if config.cards().any(|card| card.queues.is_none()) {
         return;
     }
-    if let Err((message, help)) = config.check_workers(config.workers(|_| 1), |_| 1) {
+    if let Err((message, help)) = config.check_workers(config.workers(|_| 1)) {
         context.findings.borrow_mut().add(forebay_diagnostics::Problem::Conflict { message, help }, whole());
     }
 }

@@ -525,11 +525,12 @@ fn queues_make_cores_and_pins_go_with_them() {
     let card = |queues: &str| format!("kind = \"xdp\"\ninterface = \"eth1\"\n{queues}");
     assert_eq!(of(&card(""), "").0, 8);
     assert_eq!(of(&card("queues = [0, 1]"), "").0, 2);
+    // More cores than the card has queues: some share one.
+    assert_eq!(of(&card("queues = [0, 1]"), udp).0, 4);
     for (inside, rest, message) in [
         ("queues = 2", core(1, "[4]"), "`pin` names 1 CPUs for 2 worker threads"),
         ("queues = 2", core(1, "[4, 5, 6]"), "`pin` names 3 CPUs for 2 worker threads"),
         ("", format!("{}{}", core(1, "[0]"), core(1, "[2, 3]")), "`pin` has 2 CPUs, `count` is 1"),
-        (&*card("queues = [0, 1]"), udp.to_owned(), "eth1 has 2 queues, but there are 4 worker threads"),
     ] {
         let errors = with(inside, &rest).expect_err(message);
         let found: Vec<String> = errors.findings().iter().map(|one| one.problem().to_string()).collect();

@@ -113,9 +113,9 @@ fn set_up(case: &Case) -> (Vec<Worker>, Vec<Handle>) {
         let packets = packets.filter(|_| has_packets).collect();
         setups.push(Setup {
             engine: engine.expect("an engine"),
-            inside: Port::new("inside", Box::new(Endless::new(packets, case.burst)), 4096),
+            inside: Port::new("inside", Box::new(Endless::new(packets, case.burst)), 4096).into(),
             outside: vec![Outside {
-                port: Port::new("outside", Box::new(Endless::new(vec![], 0)), 4096),
+                port: Port::new("outside", Box::new(Endless::new(vec![], 0)), 4096).into(),
                 protocols: vec![50],
                 local: None,
             }],

@@ -19,5 +19,5 @@ pub use installed::{InstallError, Installed};
 pub use port::{Lost, Port, PortCounts};
 pub use wait::{Poll, Wait};
 pub use word::Word;
-pub use worker::{Handle, Outside, OwnSettings, Setup, Steps, Worker, WorkerCounts};
+pub use worker::{Handle, Outside, OwnSettings, PortOf, Setup, Steps, Worker, WorkerCounts};
 pub use workers::Workers;

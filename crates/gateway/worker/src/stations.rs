@@ -1,7 +1,8 @@
 //! What the workers of a gateway share beside the engine's databases: links, and what waits to be sent.
 //!
 //! Every worker has a *station*: a queue of each link. It takes packets from its own first; when that is crowded, others
-//! help. A core that takes packets prepares them before the next may take from the same link, so that the packets of a
+//! help. Where a link has fewer queues than there are workers, some have none of their own there: they only help, and send by the
+//! queue of another. A core that takes packets prepares them before the next may take from the same link, so that the packets of a
 //! flow are numbered in the order in which they came.
 //!
 //! Packets leave by *lanes*, each SA always by the same. One core at a time sends what stands in a lane, by its own
@@ -11,7 +12,10 @@
 //! SAs belong to one worker for good: the kernel delivers a flow at the queue of the TUN interface by which the other direction
 //! comes, so that queue must not change.
 
+use std::io;
 use std::net::IpAddr;
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -25,7 +29,7 @@ use crate::bell::Bell;
 use crate::held::Held;
 use crate::port::{Port, Queue};
 use crate::word::Word;
-use crate::worker::Outside;
+use crate::worker::{Outside, PortOf};
 
 /// See the module.
 pub struct Shared {
@@ -42,16 +46,72 @@ pub struct Shared {
 
 /// The links of one worker, and how it is woken.
 pub struct Station {
-    pub inside: Turnstile<Port>,
+    pub inside: Gate,
     pub outside: Vec<OutsideLink>,
     pub bell: Arc<Bell>,
     /// The links had more than the worker took at a time.
     pub crowded: AtomicBool,
 }
 
+/// A worker's way to a queue of a link, which it may have together with others.
+pub struct Gate {
+    port: Arc<Turnstile<Port>>,
+    /// Whether this worker is the one that takes packets here.
+    pub is_own: bool,
+    /// What poll(2) is asked for where others have it too: they use the port while this worker sleeps.
+    pub fd: Option<OwnedFd>,
+}
+
+impl Gate {
+    /// The gates of all workers to one link.
+    ///
+    /// # Errors
+    /// If the system has no descriptor left, or a worker is to use the port of one that has none.
+    pub fn all(ports: Vec<PortOf>) -> io::Result<Vec<Gate>> {
+        let owner_of = |port: &PortOf| if let PortOf::Worker(owner) = port { Some(*owner) } else { None };
+        let owners: Vec<Option<usize>> = ports.iter().map(owner_of).collect();
+        let own: Vec<Option<Arc<Turnstile<Port>>>> = ports
+            .into_iter()
+            .map(
+                |port| if let PortOf::Own(port) = port { Some(Arc::new(Turnstile::new(port))) } else { None },
+            )
+            .collect();
+        let gate = |(worker, owner): (usize, &Option<usize>)| {
+            let port = own.get(owner.unwrap_or(worker)).and_then(Option::as_ref);
+            let port = port.ok_or_else(|| io::Error::other("no worker with such a port"))?.clone();
+            let is_lent = owner.is_some() || owners.contains(&Some(worker));
+            let fd = is_lent.then(|| port.pass().link.fd().try_clone_to_owned()).transpose()?;
+            Ok(Gate { port, is_own: owner.is_none(), fd })
+        };
+        owners.iter().enumerate().map(gate).collect()
+    }
+}
+
+impl Gate {
+    /// Whether another gate leads to the same queue.
+    pub fn is(&self, other: &Gate) -> bool {
+        Arc::ptr_eq(&self.port, &other.port)
+    }
+}
+
+impl Outgoings {
+    /// Packets for the inside link, or behind it for one of the outside ones.
+    pub fn queue(&self, link: usize) -> Option<&Queue> {
+        link.checked_sub(1).map_or(Some(&self.inside), |place| self.outside.get(place))
+    }
+}
+
+impl Deref for Gate {
+    type Target = Turnstile<Port>;
+
+    fn deref(&self) -> &Turnstile<Port> {
+        &self.port
+    }
+}
+
 /// A link to the outside, and what it carries.
 pub struct OutsideLink {
-    pub port: Turnstile<Port>,
+    pub port: Gate,
     protocols: Vec<u8>,
     local: Option<IpAddr>,
 }
@@ -128,19 +188,42 @@ impl Shared {
 }
 
 impl Station {
-    /// The station of a worker.
-    pub fn new(inside: Port, outside: Vec<Outside>, bell: Arc<Bell>) -> Station {
-        let outside = outside.into_iter().map(|Outside { port, protocols, local }| OutsideLink {
-            port: Turnstile::new(port),
-            protocols,
-            local,
+    /// The stations of all workers, each with its bell.
+    ///
+    /// # Errors
+    /// Those of [`Gate::all`].
+    pub fn all(
+        inside: Vec<PortOf>,
+        outside: Vec<Vec<Outside>>,
+        bells: &[Arc<Bell>],
+    ) -> io::Result<Vec<Station>> {
+        let links = outside.first().map_or(0, Vec::len);
+        let mut carried: Vec<Vec<_>> = vec![];
+        let mut ports: Vec<Vec<PortOf>> = (0..links).map(|_| vec![]).collect();
+        for one in outside {
+            let mut own = vec![];
+            for (Outside { port, protocols, local }, ports) in one.into_iter().zip(&mut ports) {
+                own.push((protocols, local));
+                ports.push(port);
+            }
+            carried.push(own);
+        }
+        let inside = Gate::all(inside)?;
+        let gates = ports.into_iter().map(Gate::all).collect::<io::Result<Vec<_>>>()?;
+        let mut gates: Vec<_> = gates.into_iter().map(Vec::into_iter).collect();
+        let stations = inside.into_iter().zip(carried).zip(bells).map(|((inside, carried), bell)| {
+            let outside = carried.into_iter().zip(&mut gates);
+            let outside = outside.filter_map(|((protocols, local), gates)| {
+                gates.next().map(|port| OutsideLink { port, protocols, local })
+            });
+            let (outside, bell) = (outside.collect(), bell.clone());
+            Station { inside, outside, bell, crowded: AtomicBool::new(false) }
         });
-        let (inside, outside) = (Turnstile::new(inside), outside.collect());
-        Station { inside, outside, bell, crowded: AtomicBool::new(false) }
+        Ok(stations.collect())
     }
 
     /// The inside link, then the outside ones.
-    pub fn ports(&self) -> impl Iterator<Item = &Turnstile<Port>> {
+    pub fn ports(&self) -> impl Iterator<Item = &Gate> {
         std::iter::once(&self.inside).chain(self.outside.iter().map(|one| &one.port))
     }
 

@@ -34,13 +34,13 @@ use forebay_wire::ipv4;
 use forebay_xfrm::Flow;
 
 use self::output::Seen;
-pub use self::setup::{Outside, OwnSettings, Setup, WorkerCounts};
+pub use self::setup::{Outside, OwnSettings, PortOf, Setup, WorkerCounts};
 use super::audit::{Audit, Limiter};
 use super::bell::Bell;
 use super::installed::{InstallError, Installed};
 use super::intake::{Intake, TURN};
 use super::keepalive::Keepalives;
-use super::port::Port;
+use super::port::{Port, Queue};
 use super::stations::{Lane, Shared, Station};
 use super::wait::Wait;
 use forebay_config::Changes;
@@ -188,13 +188,15 @@ impl Worker {
             first.engine.set_lanes(count);
             lanes = first.engine.lanes();
         }
-        let (mut stations, mut rest) = (vec![], vec![]);
+        let (mut insides, mut outsides, mut bells, mut rest) = (vec![], vec![], vec![], vec![]);
         for Setup { inside, outside, engine, icmp, own, wait } in setups {
             let bell = Arc::new(Bell::new()?);
-            stations.push(Station::new(inside, outside, bell.clone()));
+            insides.push(inside);
+            outsides.push(outside);
+            bells.push(bell.clone());
             rest.push((engine, icmp, own, wait, bell));
         }
-        let shared = Arc::new(Shared::new(stations, lanes));
+        let shared = Arc::new(Shared::new(Station::all(insides, outsides, &bells)?, lanes));
         let mut all = (vec![], vec![]);
         for (index, (engine, icmp, own, wait, bell)) in rest.into_iter().enumerate() {
             let (sender, orders) = mpsc::channel();
@@ -290,25 +292,31 @@ impl Worker {
         &mut self.engine
     }
 
-    /// Its inside link, then the outside ones.
+    /// Its inside link, then the outside ones, without those that are another worker's.
     pub fn ports(&self) -> impl Iterator<Item = MutexGuard<'_, Port>> {
-        self.station().ports().map(|port| port.pass())
+        self.station().ports().filter(|gate| gate.is_own).map(|gate| gate.pass())
     }
 
-    /// Packets that wait for each of these links to have room, in the lanes of this worker.
+    /// Packets that wait for each of these links to have room, in the lanes of this worker and of those that use its port.
     pub fn waiting(&self) -> Vec<usize> {
-        let mut all = vec![0; 1 + self.station().outside.len()];
-        for lane in self.lanes() {
-            let packets = lane.packets.pass();
-            let queues = std::iter::once(&packets.inside).chain(&packets.outside);
-            all.iter_mut().zip(queues).for_each(|(all, queue)| *all += queue.len());
-        }
-        all
+        let own = self.station().ports().enumerate().filter(|(_, gate)| gate.is_own);
+        own.map(|(link, gate)| {
+            let users = self.shared.stations.iter().enumerate();
+            let users = users.filter(|(_, one)| one.ports().nth(link).is_some_and(|other| other.is(gate)));
+            let lanes = users.flat_map(|(user, _)| self.lanes_of(user));
+            lanes.map(|lane| lane.packets.pass().queue(link).map_or(0, Queue::len)).sum()
+        })
+        .collect()
     }
 
-    /// The lanes that are counted here: of n workers, each has every n-th.
+    /// The lanes that are counted here.
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
-        self.shared.lanes.iter().skip(self.index).step_by(self.shared.stations.len())
+        self.lanes_of(self.index)
+    }
+
+    /// Of n workers, each has every n-th.
+    fn lanes_of(&self, worker: usize) -> impl Iterator<Item = &Lane> {
+        self.shared.lanes.iter().skip(worker).step_by(self.shared.stations.len())
     }
 
     fn station(&self) -> &Station {
@@ -506,6 +514,7 @@ impl Worker {
     fn take_from(&mut self, shared: &Shared, link: usize) -> (usize, bool) {
         let station = &shared.stations[self.index];
         match link.checked_sub(1) {
+            _ if !station.ports().nth(link).is_some_and(|gate| gate.is_own) => (0, false),
             None if shared.sealed_wait() => (0, false),
             None => {
                 let Worker { engine, intake, mss_clamp, .. } = self;

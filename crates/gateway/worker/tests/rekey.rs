@@ -86,9 +86,9 @@ fn gateway(plain: End, wire: End) -> Gateway {
     let engine = Engine::new(Ipsec::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
     let setup = Setup {
         engine,
-        inside: Port::new("inside", Box::new(plain), 4096),
+        inside: Port::new("inside", Box::new(plain), 4096).into(),
         outside: vec![Outside {
-            port: Port::new("wire", Box::new(wire), 4096),
+            port: Port::new("wire", Box::new(wire), 4096).into(),
             protocols: vec![50],
             local: None,
         }],

@@ -155,10 +155,10 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
     let [inside, udp, raw, icmp] = [(); 4].map(|()| Memory::new());
     let mut setup = Setup {
         engine,
-        inside: inside.port("inside"),
+        inside: inside.port("inside").into(),
         outside: vec![
-            Outside { port: udp.port("udp"), protocols: vec![17], local: Some([0; 4].into()) },
-            Outside { port: raw.port("raw"), protocols: vec![50], local: Some([0; 4].into()) },
+            Outside { port: udp.port("udp").into(), protocols: vec![17], local: Some([0; 4].into()) },
+            Outside { port: raw.port("raw").into(), protocols: vec![50], local: Some([0; 4].into()) },
         ],
         icmp: vec![Box::new(icmp.clone())],
         own: OwnSettings { audit: (10, 10), processors: vec![0], ..OwnSettings::default() },

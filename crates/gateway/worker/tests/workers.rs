@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use forebay_crypto::Direction;
 use forebay_ipsec::{IvRange, SaConfig, Spi};
 use forebay_worker::Worker;
-use support::{end, gateway, keys, number, plain, receive, rounds, sa, spi_and_sequence};
+use support::{end, gateway, gateway_of, keys, number, plain, receive, rounds, sa, spi_and_sequence};
 
 fn back(config: SaConfig) -> SaConfig {
     SaConfig {
@@ -83,6 +83,39 @@ fn a_crowded_link_is_helped_with_and_its_packets_stay_in_order() {
     sender.join().unwrap();
     let helped: u64 = workers.ask(|worker| worker.counts().helped).unwrap().iter().sum();
     println!("{helped} of {PACKETS} packets were taken by workers that helped");
+    end(&workers, threads);
+}
+
+/// Workers without a queue of their own help, and send by that of another, also while that one sleeps.
+#[test]
+fn several_workers_have_one_queue_together_and_its_packets_stay_in_order() {
+    const PACKETS: u32 = 30_000;
+    let mut near = gateway_of(4, 1, &[Direction::Seal, Direction::Open], 2);
+    let (workers, threads) = near.run();
+    let program = near.programs[0].try_clone().unwrap();
+    program.set_nonblocking(false).unwrap();
+    let mut sequences = [0; 2];
+    let mut is_next = |sealed: &[u8]| {
+        let (spi, sequence) = spi_and_sequence(sealed);
+        let before = &mut sequences[spi as usize - 0x1000];
+        *before += 1;
+        assert_eq!(sequence, *before);
+    };
+    // One packet at a time, so that all sleep before the next; then many.
+    for number in 0..50 {
+        program.send(&plain(number % 2, number)).unwrap();
+        is_next(&receive(&near.wire));
+    }
+    let sender = std::thread::spawn(move || {
+        (50..PACKETS).for_each(|number| _ = program.send(&plain(number % 2, number)).unwrap());
+    });
+    (50..PACKETS).for_each(|_| is_next(&receive(&near.wire)));
+    sender.join().unwrap();
+    let counted = workers.ask(|worker| {
+        worker.ports().map(|port| (port.counts().packets_in, port.counts().packets_out)).collect::<Vec<_>>()
+    });
+    let packets = u64::from(PACKETS);
+    assert_eq!(counted.unwrap(), [vec![(packets, 0), (0, packets)], vec![], vec![], vec![]]);
     end(&workers, threads);
 }
 

@@ -12,14 +12,13 @@ use super::family::{lacks_kernel, warn_of_absent};
 use super::host::{CardSide, Host, Queues};
 use super::start_error::{StartError, lacking};
 use forebay_config::{Config, InsideLink, MssClamp, OutsideLink};
-use forebay_worker::Outside;
-use forebay_worker::Port;
+use forebay_worker::{Outside, Port, PortOf};
 
 /// Packets that wait for a link without room.
 const QUEUE: usize = 4_096;
 
 /// A port to programs for each worker.
-pub(super) fn inside(host: &dyn Host, config: &Config, workers: usize) -> Result<Vec<Port>, StartError> {
+pub(super) fn inside(host: &dyn Host, config: &Config, workers: usize) -> Result<Vec<PortOf>, StartError> {
     let (name, queues) = match &config.inside.link {
         InsideLink::Tun(tun) => (&tun.name, host.tun(tun, workers)?),
         InsideLink::Xdp { card, .. } => {
@@ -34,7 +33,15 @@ pub(super) fn inside(host: &dyn Host, config: &Config, workers: usize) -> Result
             (&device.device, host.network_device("[inside]", device, None, workers)?.0)
         }
     };
-    Ok(queues.into_iter().map(|queue| Port::new(name, queue, QUEUE)).collect())
+    let ports = queues.into_iter().map(|queue| Port::new(name, queue, QUEUE)).collect();
+    Ok(for_workers(ports, workers))
+}
+
+/// The ports of a link's queues for so many workers: where there are fewer queues, several workers have one together.
+fn for_workers(ports: Vec<Port>, workers: usize) -> Vec<PortOf> {
+    let queues = ports.len();
+    let lent = (queues..workers).map(|worker| PortOf::Worker(worker % queues));
+    ports.into_iter().map(PortOf::Own).chain(lent).collect()
 }
 
 /// The links to peers.
@@ -66,7 +73,7 @@ pub(super) fn outside(
                     let Some(opened) = unless_absent(opened, local.ip(), &one.name)? else { continue };
                     let name = if place == 0 { one.name.clone() } else { format!("{}-ipv6", one.name) };
                     for (links, link) in links.iter_mut().zip(opened) {
-                        let port = Port::new(&name, link, QUEUE);
+                        let port = Port::new(&name, link, QUEUE).into();
                         links.push(Outside { port, protocols: vec![protocol::UDP], local: Some(local.ip()) });
                     }
                 }
@@ -78,7 +85,7 @@ pub(super) fn outside(
                         let Some(opened) = unless_absent(opened, local, &one.name)? else { continue };
                         for (links, link) in links.iter_mut().zip(opened) {
                             let name = format!("{}-{}", one.name, number(what));
-                            let port = Port::new(&name, link, QUEUE);
+                            let port = Port::new(&name, link, QUEUE).into();
                             links.push(Outside { port, protocols: vec![number(what)], local: Some(local) });
                         }
                     }
@@ -86,20 +93,12 @@ pub(super) fn outside(
             }
             OutsideLink::Xdp { card, ports } => {
                 let opened = host.card(CardSide::Outside(card, ports), workers)?;
-                for (queue, (links, link)) in links.iter_mut().zip(opened).enumerate() {
-                    let port = Port::new(&format!("{}-{queue}", one.name), link, QUEUE);
-                    let protocols = vec![protocol::UDP, protocol::ESP, protocol::AH];
-                    links.push(Outside { port, protocols, local: None });
-                }
+                add_device(&mut links, &one.name, opened);
             }
             OutsideLink::Dpdk { device, ports } => {
                 let (opened, errors) = host.network_device(&one.name, device, Some(ports), workers)?;
                 icmp.extend(errors);
-                for (queue, (links, link)) in links.iter_mut().zip(opened).enumerate() {
-                    let port = Port::new(&format!("{}-{queue}", one.name), link, QUEUE);
-                    let protocols = vec![protocol::UDP, protocol::ESP, protocol::AH];
-                    links.push(Outside { port, protocols, local: None });
-                }
+                add_device(&mut links, &one.name, opened);
             }
         }
     }
@@ -107,6 +106,16 @@ pub(super) fn outside(
         return Err(lacking("no link to peers can be opened on this host: see the warnings"));
     }
     Ok(OutsideLinks { links, keepalive, icmp })
+}
+
+/// Adds the queues of a device that carries all of IPsec to the links of each worker.
+fn add_device(links: &mut [Vec<Outside>], name: &str, queues: Queues) {
+    let port = |(queue, link)| Port::new(&format!("{name}-{queue}"), link, QUEUE);
+    let ports = queues.into_iter().enumerate().map(port).collect();
+    for (port, links) in for_workers(ports, links.len()).into_iter().zip(links) {
+        let protocols = vec![protocol::UDP, protocol::ESP, protocol::AH];
+        links.push(Outside { port, protocols, local: None });
+    }
 }
 
 /// What was opened at an address, or nothing where that is all addresses of an IP version that this host does not have: the

@@ -21,6 +21,7 @@ use super::broadcasts::{BROADCAST_HELP, broadcasts};
 use super::family::{is_absent, warn_of_absent, without};
 use super::host::{self, CardSide, Firewall, Host, Queues};
 use super::ike_forward::IkeForward;
+use super::links::receive_queues;
 use super::network_device;
 use super::offloads::{self, Interfaces};
 use super::routes::{self, Routing};
@@ -170,13 +171,13 @@ fn boxed<L: Link + Send + 'static>(links: Vec<L>) -> Queues {
     links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect()
 }
 
-/// The links of a card by AF_XDP, one a queue: [`workers`](super::start::workers) has seen to it that it has as many as
-/// there are workers.
+/// The links of a card by AF_XDP, one a queue: as many as it has, and not more than there are workers.
 fn xdp(card: &Xdp, take: Take, workers: usize) -> Result<Vec<XdpLink>, StartError> {
     if card.queues.as_ref().is_some_and(|queues| !queues.iter().copied().eq(0..queues.len() as u32)) {
         return Err(lacking("AF_XDP requires the first queues of a card: 0, 1, ..."));
     }
-    let queues = workers as u32;
+    let queues =
+        card.queues.as_ref().map_or_else(|| receive_queues(&card.interface), Vec::len).min(workers) as u32;
     let (mode, copying) = match card.mode {
         XdpMode::Auto => (Mode::Best, Copying::Best),
         XdpMode::ZeroCopy => (Mode::Driver, Copying::ZeroCopy),

@@ -468,10 +468,10 @@ fn set_up(
 /// How many cores move packets by a file, on this machine.
 ///
 /// # Errors
-/// If the queues of its links, or `pin`, do not go together.
+/// If `pin` does not go with them.
 pub fn workers(config: &Config) -> Result<usize, StartError> {
     let workers = config.workers(receive_queues);
-    let checked = config.check_workers(workers, receive_queues);
+    let checked = config.check_workers(workers);
     checked.map_err(|(what, hint)| StartError::Lacking(format!("{what}: {hint}")))?;
     Ok(workers)
 }

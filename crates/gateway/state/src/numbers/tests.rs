@@ -119,8 +119,8 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     let protocols = vec![forebay_wire::protocol::ESP];
     let setup = Setup {
         engine,
-        inside: Port::new("inside", end(true), 64),
-        outside: vec![Outside { port: Port::new("raw", end(false), 64), protocols, local: None }],
+        inside: Port::new("inside", end(true), 64).into(),
+        outside: vec![Outside { port: Port::new("raw", end(false), 64).into(), protocols, local: None }],
         icmp: vec![],
         own: OwnSettings { audit: (10, 10), processors: vec![0], ..OwnSettings::default() },
         wait: Box::new(Poll::default()),

@@ -178,9 +178,9 @@ fn worker(directory: &tempfile::TempDir, wire: &Arc<Mutex<Wire>>) -> (Worker, Ha
     };
     let setup = Setup {
         engine: engine(),
-        inside: Port::new("inside", end(true), 4_096),
+        inside: Port::new("inside", end(true), 4_096).into(),
         outside: vec![Outside {
-            port: Port::new("raw", end(false), 64),
+            port: Port::new("raw", end(false), 64).into(),
             protocols: vec![forebay_wire::protocol::ESP],
             local: None,
         }],

@@ -2,6 +2,8 @@
 
 use forebay_planted::{Fault, planted};
 use forebay_time::Duration;
+use std::os::fd::AsFd;
+
 use rustix::event::PollFlags;
 
 use super::{NAP, Worker};
@@ -18,7 +20,8 @@ impl Worker {
     pub(super) fn sleep(&mut self) -> std::io::Result<()> {
         let shared = self.shared.clone();
         let inside_waits = shared.sealed_wait();
-        let more = self.ports().skip(usize::from(inside_waits)).any(|port| port.link.pending());
+        let gates = self.station().ports().skip(usize::from(inside_waits)).filter(|gate| gate.is_own);
+        let more = gates.into_iter().any(|gate| gate.pass().link.pending());
         let bell = &shared.stations[self.index].bell;
         // What it could not take out of a lane because another worker was at it.
         let untaken = self.engine.untaken() > 0;
@@ -35,8 +38,8 @@ impl Worker {
         let now = self.engine.clock().now();
         let faulty = self.faults >= FAULTS;
         let station = &shared.stations[self.index];
-        // Others have no business at the links of one that sleeps.
-        let mut ports: Vec<_> = station.ports().map(|port| port.pass()).collect();
+        let gates: Vec<_> = station.ports().collect();
+        let ports: Vec<_> = gates.iter().map(|gate| gate.pass()).collect();
         let most = match faulty {
             true => FAULT_NAP,
             false if ports.iter().any(|port| port.link.unsent()) => UNSENT_NAP,
@@ -49,11 +52,25 @@ impl Worker {
         if icmp_rests > Duration::ZERO {
             due = due.min(icmp_rests);
         }
+        let wanted: Vec<_> = gates
+            .iter()
+            .zip(&ports)
+            .enumerate()
+            .map(|(index, (gate, port))| {
+                let mut wanted = PollFlags::empty();
+                wanted.set(PollFlags::IN, gate.is_own && (index > 0 || !inside_waits));
+                wanted.set(PollFlags::OUT, port.is_blocked());
+                wanted
+            })
+            .collect();
+        // Others have no business at the links of one that sleeps, but for those that they use too.
+        let mut ports: Vec<_> =
+            ports.into_iter().zip(&gates).map(|(port, gate)| gate.fd.is_none().then_some(port)).collect();
         let mut fds = vec![(station.bell.fd(), PollFlags::IN)];
-        for (index, port) in ports.iter().enumerate() {
-            let mut wanted = if index == 0 && inside_waits { PollFlags::empty() } else { PollFlags::IN };
-            wanted.set(PollFlags::OUT, port.is_blocked());
-            fds.push((port.link.fd(), wanted));
+        for ((gate, port), wanted) in gates.iter().zip(&ports).zip(wanted) {
+            let fd = gate.fd.as_ref().map(AsFd::as_fd).or(port.as_ref().map(|port| port.link.fd()));
+            // One of the two is there.
+            fds.extend(fd.map(|fd| (fd, wanted)));
         }
         let icmp = if icmp_rests > Duration::ZERO { &[][..] } else { &self.icmp };
         fds.extend(icmp.iter().map(|link| (link.fd(), PollFlags::IN)));
@@ -75,9 +92,12 @@ impl Worker {
         // Behind its rest it is asked for without another sleep.
         let has_rested = icmp_rests > Duration::ZERO && self.engine.clock().now() >= self.icmp_rests;
         self.icmp_ready = has_rested || ready[icmp_from..].iter().any(|ready| !ready.is_empty());
-        for (port, ready) in ports.iter_mut().zip(&ready[1..]) {
+        for ((gate, port), ready) in gates.iter().zip(&mut ports).zip(&ready[1..]) {
             if ready.intersects(PollFlags::OUT | PollFlags::ERR) && !planted(Fault::NotUnblocked) {
-                port.unblock();
+                match port {
+                    Some(port) => port.unblock(),
+                    None => gate.pass().unblock(),
+                }
             }
         }
         Ok(())

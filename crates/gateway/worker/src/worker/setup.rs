@@ -9,10 +9,36 @@ use forebay_time::Duration;
 use crate::port::Port;
 use crate::wait::Wait;
 
+/// A worker's port to a link.
+pub enum PortOf {
+    /// One of its own.
+    Own(Port),
+    /// That of the worker of this number, where the link has fewer queues than there are workers. This one sends by it too, and
+    /// receives by it when that worker has more than it can do.
+    Worker(usize),
+}
+
+impl From<Port> for PortOf {
+    fn from(port: Port) -> PortOf {
+        PortOf::Own(port)
+    }
+}
+
+impl PortOf {
+    /// Puts something around the link of a port of its own.
+    #[must_use]
+    pub fn map_link(self, map: impl FnOnce(&str, Box<dyn Link + Send>) -> Box<dyn Link + Send>) -> PortOf {
+        match self {
+            PortOf::Own(port) => PortOf::Own(port.map_link(map)),
+            PortOf::Worker(other) => PortOf::Worker(other),
+        }
+    }
+}
+
 /// A link to the outside, and what it carries.
 pub struct Outside {
     /// The link.
-    pub port: Port,
+    pub port: PortOf,
     /// The IP protocols that it takes: UDP for ESP in UDP, ESP, AH.
     pub protocols: Vec<u8>,
     /// The local address it is for; an unspecified one for all of its IP version, `None` for all.
@@ -24,7 +50,7 @@ pub struct Setup {
     /// The engine. Those of all workers share their SAs.
     pub engine: Engine,
     /// The side of programs.
-    pub inside: Port,
+    pub inside: PortOf,
     /// The side of peers, at least one; the same ones at each worker.
     pub outside: Vec<Outside>,
     /// ICMP messages for this host, about paths; at one worker.

@@ -15,7 +15,7 @@ use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use forebay_worker::{Handle, Outside, OwnSettings, Poll, Port, Setup, Worker, Workers};
+use forebay_worker::{Handle, Outside, OwnSettings, Poll, Port, PortOf, Setup, Worker, Workers};
 
 /// A link that can be slept for: what it receives comes by one socket, and what it sends goes to another that all workers
 /// share, so that the order in which they send is seen.
@@ -98,6 +98,11 @@ pub fn keys() -> SaKeys {
 
 /// A gateway of `count` workers with `sas` SAs in each of `directions`.
 pub fn gateway(count: usize, directions: &[Direction], sas: u32) -> Gateway {
+    gateway_of(count, count, directions, sas)
+}
+
+/// The same with so many queues of each link: further workers have none of their own.
+pub fn gateway_of(count: usize, queues: usize, directions: &[Direction], sas: u32) -> Gateway {
     let (mut setups, mut programs, mut peers): (Vec<Setup>, _, _) = (vec![], vec![], vec![]);
     let ((to_lan, lan), (to_wire, wire)) = (pair(), pair());
     let clock = Clock::start();
@@ -111,7 +116,10 @@ pub fn gateway(count: usize, directions: &[Direction], sas: u32) -> Gateway {
         };
         let ((plain, program), (udp, peer)) = (pair(), pair());
         let pipe = |from, to: &UnixDatagram| Pipe { from, to: to.try_clone().unwrap() };
-        let port = |name, link: Pipe| Port::new(name, Box::new(link), 4_096);
+        let port = |name, link: Pipe| match place < queues {
+            true => PortOf::Own(Port::new(name, Box::new(link), 4_096)),
+            false => PortOf::Worker(place % queues),
+        };
         setups.push(Setup {
             engine: engine.unwrap(),
             inside: port("inside", pipe(plain, &to_lan)),
@@ -124,8 +132,10 @@ pub fn gateway(count: usize, directions: &[Direction], sas: u32) -> Gateway {
             own: OwnSettings { processors: vec![0], ..OwnSettings::default() },
             wait: Box::new(Poll::default()),
         });
-        programs.push(program);
-        peers.push(peer);
+        if place < queues {
+            programs.push(program);
+            peers.push(peer);
+        }
     }
     let (mut workers, handles) = Worker::all(setups).unwrap();
     for (&direction, n) in directions.iter().flat_map(|direction| (0..sas).map(move |n| (direction, n))) {
