@@ -120,11 +120,28 @@ impl Rule {
         [false, true].into_iter().any(|v6| has(&self.local, v6) && has(&self.remote, v6))
     }
 
+    /// Whether some packet may be meant by both; of ports nothing is asked.
+    pub fn meets(&self, other: &Rule) -> bool {
+        self.dscp.0 & other.dscp.0 != 0
+            && meet(&self.local, &other.local)
+            && meet(&self.remote, &other.remote)
+    }
+
     /// Whether it means every packet that `other` means.
     pub fn covers(&self, other: &Rule) -> bool {
         let classes = other.dscp.0 & !self.dscp.0 == 0;
         classes && covers(&self.local, &other.local) && covers(&self.remote, &other.remote)
     }
+}
+
+/// Whether some address with its protocol is in both.
+fn meet(sides: &[Side], others: &[Side]) -> bool {
+    let meets = |side: &Side, other: &Side| {
+        let version = |v6| side.families.has(v6) && other.families.has(v6);
+        let in_common = side.first <= other.last && other.first <= side.last;
+        in_common && (version(false) || version(true)) && side.common_protocol(other).is_some()
+    };
+    sides.iter().any(|side| others.iter().any(|other| meets(side, other)))
 }
 
 /// Whether all addresses of `others`, with their protocols and ports, are in `sides`.
@@ -243,6 +260,19 @@ mod tests {
         assert!(!web.covers(&rule(&[], &["10.1.0.0/16[tcp/opaque]"])));
         let voice = Rule { dscp: DscpSet::of([46]), ..wide.clone() };
         assert!(wide.covers(&voice) && !voice.covers(&wide));
+    }
+
+    #[test]
+    fn rules_meet_where_they_have_a_packet_in_common() {
+        let wide = rule(&[], &["10.0.0.0/8"]);
+        assert!(wide.meets(&rule(&["10.1.0.0/16"], &["10.2.0.0/16"])) && rule(&[], &[]).meets(&wide));
+        assert!(!wide.meets(&rule(&[], &["192.0.2.0/24", "2001:db8::/32"])));
+        assert!(rule(&[], &["10.2.0.0/15"]).meets(&rule(&[], &["10.3.0.0-10.9.0.0"])));
+        assert!(!rule(&["10.1.0.0/16"], &[]).meets(&rule(&["10.2.0.0/16"], &[])));
+        let web = rule(&[], &["10.0.0.0/8[tcp/80]"]);
+        assert!(web.meets(&wide) && !web.meets(&rule(&[], &["10.0.0.0/8[udp/80]"])));
+        let (voice, other) = (DscpSet::of([46]), DscpSet::of([0]));
+        assert!(!Rule { dscp: voice, ..wide.clone() }.meets(&Rule { dscp: other, ..wide }));
     }
 
     #[test]

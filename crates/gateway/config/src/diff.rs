@@ -5,11 +5,11 @@ use std::fmt;
 use std::net::IpAddr;
 
 use forebay_crypto::Direction;
-use forebay_ipsec::{Action, Spi};
+use forebay_ipsec::{Action, Rule, Spi};
 use forebay_time::Duration;
 
 use super::Config;
-use forebay_sas::{PolicyEntry, SaEntry};
+use forebay_sas::{PolicyEntry, SaEntry, SasFile};
 
 /// A value as the file gives it, or its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Changes {
 impl Config {
     /// What `new` changes in a gateway that runs by `old`.
     pub fn diff(old: &Config, new: &Config) -> Changes {
-        let kept = kept(&old.sas.entries, &new.sas.entries);
+        let kept = kept(&old.sas, &new.sas);
         let removed = (0..old.sas.entries.len()).filter(|place| !kept.contains(&Some(*place))).collect();
         let policies = !same_policies(&old.sas.policies, &new.sas.policies, &kept);
         let bias = |(place, (old, new)): (usize, (&super::Processor, &super::Processor))| {
@@ -136,7 +136,8 @@ fn name(entry: &SaEntry) -> Name {
 }
 
 /// The place in `old` of each SA of `new` that is the same.
-fn kept(old: &[SaEntry], new: &[SaEntry]) -> Vec<Option<usize>> {
+fn kept(old_file: &SasFile, new_file: &SasFile) -> Vec<Option<usize>> {
+    let (old, new) = (&old_file.entries, &new_file.entries);
     let by_name: HashMap<Name, usize> =
         old.iter().enumerate().map(|(place, entry)| (name(entry), place)).collect();
     let same = |entry: &SaEntry| {
@@ -145,6 +146,7 @@ fn kept(old: &[SaEntry], new: &[SaEntry]) -> Vec<Option<usize>> {
         (before.config == entry.config && before.keys == entry.keys).then_some(place)
     };
     let mut kept: Vec<Option<usize>> = new.iter().map(same).collect();
+    in_order(&new_file.policies, &old_file.policies, new, &mut kept);
     // An SA whose outer one is another now, or is added anew, is added anew; so are those inside of it.
     loop {
         let moved = (0..new.len()).find(|&at| {
@@ -155,8 +157,45 @@ fn kept(old: &[SaEntry], new: &[SaEntry]) -> Vec<Option<usize>> {
             })
         });
         match moved {
-            Some(at) => kept[at] = None,
+            Some(at) => {
+                kept[at] = None;
+                in_order(&new_file.policies, &old_file.policies, new, &mut kept);
+            }
             None => return kept,
+        }
+    }
+}
+
+/// Lets the selectors of outbound SAs, where these are the policies, be asked in the order of the file: an SA that is added goes behind all
+/// that are there, so those that are behind it in the file and have packets in common with it are added anew, too.
+fn in_order(policies: &[PolicyEntry], before: &[PolicyEntry], new: &[SaEntry], kept: &mut [Option<usize>]) {
+    let decides =
+        |policies: &[PolicyEntry]| policies.iter().any(|one| one.policy.direction == Direction::Seal);
+    if decides(policies) {
+        return;
+    }
+    // One that is bound to a CPU only ever stands in for another.
+    let asked = |entry: &SaEntry| entry.direction == Direction::Seal && entry.config.cpu.is_none();
+    let places: Vec<usize> = (0..new.len()).filter(|&place| asked(&new[place])).collect();
+    if decides(before) {
+        places.iter().for_each(|&place| kept[place] = None);
+    }
+    let of = |place: usize| kept[place].map_or(usize::MAX, |old| old);
+    if places.windows(2).all(|two| of(two[0]) <= of(two[1])) {
+        return;
+    }
+    let rule = |place: &usize| {
+        let config = &new[*place].config;
+        Rule::new(&config.local_ts, &config.remote_ts, config.dscp)
+    };
+    let rules: Vec<Rule> = places.iter().map(rule).collect();
+    for (at, &place) in places.iter().enumerate() {
+        let Some(old) = kept[place] else { continue };
+        let is_behind = |&(earlier, &other): &(usize, &usize)| {
+            kept[other].is_none_or(|other| other > old) && rules[earlier].meets(&rules[at])
+        };
+        if places[..at].iter().enumerate().any(|one| is_behind(&one)) {
+            kept[place] = None;
         }
     }
 }
