@@ -177,6 +177,11 @@ impl Engine {
         self.change().ipsec.move_peer(session, to)
     }
 
+    /// [`Ipsec::set_peer`](forebay_ipsec::Ipsec::set_peer).
+    pub fn set_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
+        self.change().ipsec.set_peer(session, to)
+    }
+
     /// [`Ipsec::learn_path_mtu`](forebay_ipsec::Ipsec::learn_path_mtu).
     pub fn learn_path_mtu(&mut self, message: &[u8]) -> Option<SessionId> {
         self.change().ipsec.learn_path_mtu(message)

@@ -381,11 +381,29 @@ impl Sad {
     /// # Errors
     /// If the address is of the other IP version, or another SA of that peer has the SPI.
     pub fn move_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
+        let is_in_udp = |config: &SaConfig| config.encapsulation == Encapsulation::Udp;
+        if self.config(session).is_some_and(is_in_udp) { self.put_peer(session, to) } else { Ok(false) }
+    }
+
+    /// Gives the peer of any SA another address and port, as a configuration says. An inbound SA that follows its peer does so
+    /// from there: the next genuine packet from elsewhere moves it again. Whether that is another than before.
+    ///
+    /// # Errors
+    /// As [`Sad::move_peer`].
+    pub fn set_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
+        let is_other = self.put_peer(session, to)?;
+        if let Some(State::Inbound(sa)) = self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
+            sa.peer.iter_mut().for_each(|peer| peer.at = to);
+        }
+        Ok(is_other)
+    }
+
+    fn put_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
         let index = session.0 as usize;
         let Some(Some(config)) = self.configs.get_mut(index) else { return Ok(false) };
         let Some(state) = self.sas.get_mut(index).map(|entry| &mut entry.state) else { return Ok(false) };
         let here = SocketAddr::new(config.remote, config.udp.remote);
-        if config.encapsulation != Encapsulation::Udp || here == to {
+        if here == to {
             return Ok(false);
         }
         if config.local.is_ipv4() != to.is_ipv4() {
@@ -401,9 +419,13 @@ impl Sad {
         }
         take_from(&mut self.by_place, session, config);
         (config.remote, config.udp.remote) = (to.ip(), to.port());
-        self.by_place.entry((config.local, to)).or_default().push(session.0);
-        if let State::Outbound(sa) = state {
-            sa.lay_out_template(config);
+        if let Some(place) = place_of(config) {
+            self.by_place.entry(place).or_default().push(session.0);
+        }
+        match state {
+            State::Outbound(sa) => sa.lay_out_template(config),
+            State::OutboundAh(sa) => sa.remote = to.ip(),
+            State::Inbound(_) | State::InboundAh(_) | State::Removed(_) => {}
         }
         Ok(true)
     }

@@ -24,7 +24,7 @@ pub struct OutboundAh {
     mode: Mode,
     spi: Spi,
     local: IpAddr,
-    remote: IpAddr,
+    pub(crate) remote: IpAddr,
     /// The last sequence number sent.
     sequence: u64,
     iv: IvRange,

@@ -91,6 +91,15 @@ impl Ipsec {
         self.sad.move_peer(session, to)
     }
 
+    /// Gives the peer of any SA, in UDP or not, another address and port, as a configuration says: an outbound SA sends there from
+    /// now on, with its numbers. An inbound SA that follows its peer does so from there. Whether that is another than before.
+    ///
+    /// # Errors
+    /// As [`Ipsec::move_peer`].
+    pub fn set_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
+        self.sad.set_peer(session, to)
+    }
+
     /// The SAs in UDP, of both directions, between this local address and a peer there.
     pub fn sas_at(&self, local: IpAddr, peer: SocketAddr) -> Vec<SessionId> {
         self.sad.sas_at(local, peer)

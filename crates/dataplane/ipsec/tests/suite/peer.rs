@@ -164,3 +164,46 @@ fn the_sas_of_a_peer_are_found_where_it_is() {
     sealer.sad.remove(SessionId(1));
     assert!(sealer.sad.sas_at(local, here).is_empty() && sealer.sad.sas_at(local, there).is_empty());
 }
+
+#[test]
+fn the_peer_of_any_sa_is_set_with_its_numbers() {
+    let to: SocketAddr = format!("{MOVED}:4500").parse().unwrap();
+    for (proposal, ah) in [("aes128gcm16", false), ("sha256", true)] {
+        let mut config = esp(proposal, Mode::Tunnel, 0x1001, GATES);
+        if ah {
+            config.protocol = forebay_ipsec::Protocol::Ah;
+        }
+        let mut sealer = Gateway::default();
+        sealer.seals(config.clone(), keys(config.suite, 0));
+        let before = sealer.pass(Direction::Seal, &plain()).unwrap();
+        assert_eq!(
+            sealer.sad.move_peer(SessionId(0), to),
+            Ok(false),
+            "only peers of SAs in UDP are followed"
+        );
+        assert_eq!(sealer.sad.set_peer(SessionId(0), to), Ok(true));
+        assert_eq!(sealer.sad.set_peer(SessionId(0), to), Ok(false));
+        let sealed = sealer.pass(Direction::Seal, &plain()).unwrap();
+        let destination = |packet: &[u8]| IpAddr::from(<[u8; 4]>::try_from(&packet[16..20]).unwrap());
+        assert_eq!(destination(&before), GATES[1].parse::<IpAddr>().unwrap());
+        assert_eq!(destination(&sealed), to.ip());
+        let sequence = if ah { 28..32 } else { 24..28 };
+        assert_eq!((&before[sequence.clone()], &sealed[sequence]), (&[0, 0, 0, 1][..], &[0, 0, 0, 2][..]));
+        assert!(sealer.sad.sas_at(config.local, to).is_empty(), "it is not in UDP");
+        assert_eq!(sealer.sad.config(SessionId(0)).unwrap().remote, to.ip());
+        // Its old place is free, and its new one is not.
+        sealer.seals(config.clone(), keys(config.suite, 1));
+        assert!(matches!(sealer.sad.set_peer(SessionId(1), to), Err(SadError::OverlappingSpi { .. })));
+    }
+}
+
+#[test]
+fn a_peer_that_is_set_and_has_not_moved_is_followed_back() {
+    let (mut sealer, mut opener) = pair();
+    let sealed: Vec<_> = (0..2).map(|_| sealer.pass(Direction::Seal, &plain()).unwrap()).collect();
+    opener.pass(Direction::Open, &sealed[0]).unwrap();
+    opener.sad.set_peer(SessionId(0), format!("{MOVED}:4500").parse().unwrap()).unwrap();
+    opener.pass(Direction::Open, &sealed[1]).unwrap();
+    let back = format!("{}:4500", GATES[0]).parse().unwrap();
+    assert_eq!(moves(&mut opener), [EventKind::Moved(back)]);
+}
