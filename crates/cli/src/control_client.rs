@@ -7,8 +7,9 @@ use forebay_config as config;
 use forebay_gateway::control::rates::at_engine;
 use forebay_gateway::control::reasons::explanation;
 use forebay_gateway::control::{
-    Client, ClusterDoc, ControlError, DropsDoc, EngineDoc, FindingDoc, GuardDoc, LimitsDoc, OffloadDoc,
-    OffloadsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc, StatusDoc, TapsDoc,
+    Client, ClusterDoc, ControlError, DropsDoc, EngineDoc, FindingDoc, GuardDoc, LimitsDoc, NameDoc,
+    OffloadDoc, OffloadsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc,
+    StatusDoc, TapsDoc,
 };
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -256,12 +257,27 @@ fn overview(status: &StatusDoc, width: usize) -> String {
     }
     text += &format!("\n{}\n{}", table(2, &rows, width), drops(&status.drops, width));
     let text = text
+        + &names(&status.names)
         + &guard(&status.guard)
         + &offloads(&status.offloads)
         + &captures(&status.taps, width)
         + &status.pair.as_ref().map_or_else(String::new, pair)
         + &status.cluster.as_ref().map_or_else(String::new, cluster);
     fit(&text, width)
+}
+
+/// The host names of peers, in a line each.
+fn names(names: &[NameDoc]) -> String {
+    let line = |one: &NameDoc| {
+        let address = one.address.as_deref().unwrap_or("NO ADDRESS");
+        let left_out = match one.left_out.len() {
+            0 => String::new(),
+            count => format!("; {count} SAs LEFT OUT: {}", one.left_out.join(" ")),
+        };
+        format!("\nPeer {}: {address}{left_out}", one.name)
+    };
+    let text: String = names.iter().map(line).collect();
+    if text.is_empty() { text } else { text + "\n" }
 }
 
 /// The pair that the gateway is one of, in a line.
@@ -359,7 +375,11 @@ fn sas(sas: &[SaDoc], width: usize) -> String {
     ];
     let mut rows = vec![row(&header[..header.len() - usize::from(!cpus)])];
     for sa in sas {
-        let texts = [&sa.name, &sa.direction, &sa.spi, &sa.proposal, &sa.remote].map(Clone::clone);
+        let remote = match &sa.remote_name {
+            Some(name) => format!("{} ({name})", sa.remote),
+            None => sa.remote.clone(),
+        };
+        let texts = [&sa.name, &sa.direction, &sa.spi, &sa.proposal, &remote].map(Clone::clone);
         let counts = [sa.packets, sa.bytes, sa.auth_failures, sa.replays].map(|count| short(count as f64));
         let mut last = vec![expires(&sa.lifetime.hard, &sa.left)];
         if cpus {
@@ -519,6 +539,7 @@ mod tests {
             direction: direction.to_owned(),
             proposal: "aes256gcm16-esn".to_owned(),
             remote: "2001:db8:1234:5678:9abc:def0:1234:5678".to_owned(),
+            remote_name: Some("vpn.branch-office.example.org".to_owned()),
             packets: 123_456_789,
             bytes: 987_654_321_000,
             replays: 77_777,
@@ -572,6 +593,11 @@ mod tests {
             restored: 3,
             ..GuardDoc::default()
         };
+        status.names = vec![NameDoc {
+            name: "vpn.branch-office.example.org".to_owned(),
+            address: None,
+            left_out: vec!["office-to-branch-out".to_owned(), "branch-to-office-in".to_owned()],
+        }];
         status.offloads.restored = 1_048_576;
         status.offloads.offloads = vec![OffloadDoc {
             interface: "an-interface-15".to_owned(),

@@ -190,8 +190,13 @@ impl Told {
                 tracing::info!("data plane stopped");
             }
             Event::StandsBy => tracing::info!("this gateway stands by"),
-            Event::Serves { .. } => {}
-            Event::Unserved(error) => tracing::error!("cannot serve other shares: {:?}", Report::new(error)),
+            Event::Serves { .. } | Event::Resolved => {}
+            Event::Unserved(error) => {
+                tracing::error!(
+                    "cannot serve other shares or go by other addresses of peers: {:?}",
+                    Report::new(error)
+                );
+            }
             Event::Ended => {
                 tracing::info!("gateway stopped");
                 return Ok(true);

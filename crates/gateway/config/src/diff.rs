@@ -1,15 +1,14 @@
 //! What another version of the file changes in a running gateway.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::net::IpAddr;
 
 use forebay_crypto::Direction;
-use forebay_ipsec::{Action, Rule, Spi};
+use forebay_ipsec::{Action, Rule, SaConfig, Spi};
 use forebay_time::Duration;
 
 use super::Config;
-use forebay_sas::{PolicyEntry, SaEntry, SasFile};
+use forebay_sas::{Peer, PolicyEntry, SaEntry, SasFile};
 
 /// A value as the file gives it, or its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +49,8 @@ pub struct Changes {
     pub kept: Vec<Option<usize>>,
     /// The places in the old version of the SAs that are to be removed.
     pub removed: Vec<usize>,
+    /// The places in the new version of SAs that are kept, and whose peer's host name has another address.
+    pub moved: Vec<usize>,
     /// Whether the policies, or what they refer to, changed: all are to be put anew.
     pub policies: bool,
     /// Processors, by place, whose alpha or beta changed.
@@ -87,6 +88,7 @@ impl Changes {
         Changes {
             kept: vec![None; new.sas.entries.len()],
             removed: vec![],
+            moved: vec![],
             policies: true,
             biases: vec![],
             log: true,
@@ -103,6 +105,11 @@ impl Config {
     pub fn diff(old: &Config, new: &Config) -> Changes {
         let kept = kept(&old.sas, &new.sas);
         let removed = (0..old.sas.entries.len()).filter(|place| !kept.contains(&Some(*place))).collect();
+        let remote = |file: &SasFile, place: usize| file.entries.get(place).map(|entry| entry.config.remote);
+        let is_moved = |&(place, kept): &(usize, &Option<usize>)| {
+            kept.is_some_and(|before| remote(&old.sas, before) != remote(&new.sas, place))
+        };
+        let moved = kept.iter().enumerate().filter(is_moved).map(|(place, _)| place).collect();
         let policies = !same_policies(&old.sas.policies, &new.sas.policies, &kept);
         let bias = |(place, (old, new)): (usize, (&super::Processor, &super::Processor))| {
             let changed = old.alpha != new.alpha || old.beta != new.beta;
@@ -116,6 +123,7 @@ impl Config {
         Changes {
             kept,
             removed,
+            moved,
             policies,
             biases,
             log: old.log != new.log,
@@ -128,11 +136,20 @@ impl Config {
 }
 
 /// What names an SA to its peers: outbound the SPI is the peer's.
-type Name = (Direction, Spi, Option<IpAddr>);
+type Name = (Direction, Spi, Option<Peer>);
 
 fn name(entry: &SaEntry) -> Name {
-    let peer = (entry.direction == Direction::Seal).then_some(entry.config.remote);
+    let peer = (entry.direction == Direction::Seal).then(|| entry.peer());
     (entry.direction, entry.config.spi, peer)
+}
+
+/// Whether nothing is different but the address of a peer's host name.
+fn is_same(old: &SaEntry, new: &SaEntry) -> bool {
+    if old.config.remote == new.config.remote || old.peer() != new.peer() {
+        return old.config == new.config && old.keys == new.keys;
+    }
+    let config = SaConfig { remote: old.config.remote, ..new.config.clone() };
+    old.config == config && old.keys == new.keys
 }
 
 /// The place in `old` of each SA of `new` that is the same.
@@ -140,10 +157,17 @@ fn kept(old_file: &SasFile, new_file: &SasFile) -> Vec<Option<usize>> {
     let (old, new) = (&old_file.entries, &new_file.entries);
     let by_name: HashMap<Name, usize> =
         old.iter().enumerate().map(|(place, entry)| (name(entry), place)).collect();
+    let outbound: HashSet<_> = match old.iter().any(|entry| entry.remote_name.is_some()) {
+        true => old.iter().map(|one| (one.direction, one.config.spi, one.config.remote)).collect(),
+        false => HashSet::new(),
+    };
     let same = |entry: &SaEntry| {
         let place = *by_name.get(&name(entry))?;
-        let before = &old[place];
-        (before.config == entry.config && before.keys == entry.keys).then_some(place)
+        // Two peers may have changed places, and each has the SPI of the other.
+        let place_of = |one: &SaEntry| (one.direction, one.config.spi, one.config.remote);
+        let is_free = || !outbound.contains(&place_of(entry));
+        let moves = entry.config.remote != old[place].config.remote && entry.direction == Direction::Seal;
+        (is_same(&old[place], entry) && (!moves || is_free())).then_some(place)
     };
     let mut kept: Vec<Option<usize>> = new.iter().map(same).collect();
     in_order(&new_file.policies, &old_file.policies, new, &mut kept);

@@ -44,7 +44,7 @@ impl Config {
     }
 }
 
-fn entries(file: &SasFile) -> Vec<Entry> {
+pub(super) fn entries(file: &SasFile) -> Vec<Entry> {
     let mut entries = Vec::new();
     for direction in [Direction::Seal, Direction::Open] {
         let policies = file.policies.iter().map(|entry| &entry.policy);
@@ -91,7 +91,9 @@ fn entries(file: &SasFile) -> Vec<Entry> {
 /// The outer addresses that packets of an SA, and of those around it, come from.
 fn peers(file: &SasFile, sa: &SaEntry) -> Vec<IpAddr> {
     let outer = |sa: &&SaEntry| file.entries.get(sa.outer?);
-    std::iter::successors(Some(sa), outer).take(file.entries.len()).map(|sa| sa.config.remote).collect()
+    let sas = std::iter::successors(Some(sa), outer).take(file.entries.len());
+    // Of a name that is not resolved there is none.
+    sas.map(|sa| sa.config.remote).filter(|remote| !remote.is_unspecified()).collect()
 }
 
 /// Notes what the guard leaves open, and peers that it makes hard to reach.

@@ -13,6 +13,7 @@ mod links;
 mod manual_keys;
 mod offloads;
 mod operation;
+mod peer_names;
 mod per_cpu;
 mod ports;
 mod processors;
@@ -44,6 +45,7 @@ pub use operation::{
     Cluster, ClusterAddress, Control, Guard, GuardMode, Level, Listen, LivePage, LockMemory, Log, Metrics,
     Pair, Privileges, ShareBy, SharedAddress, Taps,
 };
+pub use peer_names::PeerName;
 pub use ports::NetworkDevice;
 pub use processors::{Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
@@ -69,6 +71,8 @@ pub struct Config {
     /// What the guard drops and what is discarded without a route, where `sas` is a part of the file only
     /// ([`Config::of_shares`]).
     whole: Option<(Vec<forebay_guard::Entry>, Vec<ipnet::IpNet>)>,
+    /// The host names of peers and their addresses, once they are resolved ([`Config::with_addresses`]).
+    pub names: Vec<PeerName>,
     /// The processors; the first is the core that runs the loop.
     pub processors: Vec<Processor>,
     /// The buses of emulated cards.
@@ -155,7 +159,7 @@ fn read(text: &str, name: &str, directory: &Path, mut notes: FileFindings) -> Re
         }
         Some(KeySource::Static { sas: Some(path), .. }) => {
             none_wanted(document, "`sas` names another file for SAs and policies", &context);
-            other = Some(sas::load(path));
+            other = Some(sas::load_for_gateway(path));
             None
         }
         // If `[keys]` could not be read, what is wrong with SAs is said all the same.
@@ -240,6 +244,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         keys,
         sas: SasFile { entries: vec![], policies: vec![], warnings: vec![] },
         whole: None,
+        names: vec![],
         processors: processors?,
         buses: buses?,
         scheduler: scheduler?,
@@ -277,6 +282,7 @@ impl Config {
             keys: self.keys.clone(),
             sas: self.sas.with(keeps),
             whole: Some((self.guard_entries(), self.discarded())),
+            names: self.names.clone(),
             processors: self.processors.clone(),
             buses: self.buses.clone(),
             scheduler: self.scheduler.clone(),
@@ -356,6 +362,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
     per_cpu::check(config, text, context);
     check_carried(config, text, context);
     manual_keys::check(config, text, context);
+    peer_names::check(config, text, context);
     routes::check(config, top, context);
     guard::check(config, context);
     offloads::check(config, report);

@@ -9,7 +9,7 @@ use ipnet::{IpNet, IpSubnets, Ipv4Net, Ipv4Subnets, Ipv6Net, Ipv6Subnets};
 
 use super::reader::Context;
 use super::{Config, InsideLink, OutsideLink, Routes, Tun};
-use forebay_sas::SasFile;
+use forebay_sas::{SaEntry, SasFile};
 
 impl Config {
     /// The routes to the interface, or what is taken from a card: those that are given, or those to what SAs
@@ -139,11 +139,16 @@ fn check_peers(config: &Config, context: &Context<'_>) {
         return;
     }
     let routes = config.routes();
-    let mut peers: Vec<_> = config.sas.entries.iter().map(|entry| entry.config.remote).collect();
+    // Nothing is known of the address of a peer with a name, but a route to all addresses has it.
+    let peer = |entry: &SaEntry| (entry.config.remote, entry.remote_name.clone());
+    let mut peers: Vec<_> = config.sas.entries.iter().map(peer).collect();
     peers.sort();
     peers.dedup();
-    for peer in peers {
-        if let Some(route) = routes.iter().find(|route| route.contains(&peer)) {
+    for (address, name) in peers {
+        let captures =
+            |route: &&IpNet| route.contains(&address) && (name.is_none() || route.prefix_len() == 0);
+        if let Some(route) = routes.iter().find(captures) {
+            let peer = name.map_or_else(|| address.to_string(), |name| name.to_string());
             let message = format!("the route to {route} also captures packets to the peer {peer}");
             let help = "what is sealed would come back to be sealed: give the peer a route of its own, or the links a \
                         `mark` and a routing rule for it";

@@ -108,7 +108,7 @@ pub const RENAMED: &[(&str, &str, &str)] =
     &[("plain", "[plain]", "[inside]"), ("protected", "[[protected]]", "[[outside]]")];
 
 /// What a gateway's file may hold beside SAs and policies.
-pub(super) const OTHER_KEYS: OtherKeys = OtherKeys { is_section, is_known, is_header };
+pub(super) const OTHER_KEYS: OtherKeys = OtherKeys { is_section, is_known, is_header, takes_names: true };
 
 /// The parts of a section.
 pub fn parts(section: &str) -> impl Iterator<Item = &'static Part> {

@@ -44,12 +44,28 @@ pub struct StatusDoc {
     /// Times that the file was read again.
     #[serde(default)]
     pub reloads: ReloadsDoc,
+    /// The host names by which the file calls peers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<NameDoc>,
     /// Of a gateway of a pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<PairDoc>,
     /// Of a gateway of a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterDoc>,
+}
+
+/// A host name of a peer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NameDoc {
+    /// The name.
+    pub name: String,
+    /// The address that it was resolved to; an SA in UDP whose peer moved since has another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// SAs to the peer that are left out, because no address is known or another SA to it has their SPI.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// One of the gateways that share SAs by etcd.
@@ -188,6 +204,9 @@ pub struct SaDoc {
     pub local: String,
     /// The peer's.
     pub remote: String,
+    /// The peer's host name, if the file has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_name: Option<String>,
     /// Packets sealed or opened.
     pub packets: u64,
     /// Their bytes outside of the tunnel.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use client::{Client, ControlError};
 pub use documents::{
     ClusterDoc, CostDoc, DeviceDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, LifetimeDoc,
-    LimitsDoc, LinkDoc, OffloadDoc, OffloadsDoc, PairDoc, PoliciesDoc, PolicyDoc, ProcessorDoc,
+    LimitsDoc, LinkDoc, NameDoc, OffloadDoc, OffloadsDoc, PairDoc, PoliciesDoc, PolicyDoc, ProcessorDoc,
     ProcessorsDoc, ReloadDoc, ReloadsDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc, TapsDoc,
 };
 pub use server::{Answer, Server};

@@ -1,9 +1,10 @@
 //! From what the file says to a database that packets go through.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use forebay_crypto::{Direction, SaKeys, SessionId};
-use forebay_ipsec::{Action, Ipsec, IvRange, PolicyError, PolicyPlace, SadError};
+use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyError, PolicyPlace, SaConfig, SadError};
 use miette::Diagnostic;
 
 use super::{PolicyEntry, SaEntry, SasFile};
@@ -48,6 +49,19 @@ impl Diagnostic for IntoSadError {
     }
 }
 
+/// The policy of an SA's own selectors.
+fn own_policy((place, entry): (usize, &SaEntry)) -> PolicyEntry {
+    let SaConfig { name, local_ts, remote_ts, dscp, .. } = &entry.config;
+    let action = Action::Protect(vec![SessionId(place as u32)]);
+    let policy = Policy {
+        local_ts: local_ts.clone(),
+        remote_ts: remote_ts.clone(),
+        dscp: *dscp,
+        ..Policy::new(name, Direction::Seal, action)
+    };
+    PolicyEntry { policy, line: entry.line }
+}
+
 /// Whether there is an SA for what a policy protects.
 fn protects(entry: &PolicyEntry) -> bool {
     matches!(&entry.policy.action, Action::Protect(sas) if !sas.is_empty())
@@ -75,6 +89,35 @@ impl SasFile {
             }
         }
         file
+    }
+
+    /// The same file where outbound policies say what the selectors of the outbound SAs say, if they decide: one policy for
+    /// each SA that is not around another, in their order. So packets of an SA that is left out go through no other.
+    #[must_use]
+    pub fn spelled_out(mut self) -> SasFile {
+        if self.policies.iter().any(|entry| entry.policy.direction == Direction::Seal) {
+            return self;
+        }
+        let outer: HashSet<usize> = self.entries.iter().filter_map(|entry| entry.outer).collect();
+        let own =
+            |(place, entry): &(usize, &SaEntry)| entry.direction == Direction::Seal && !outer.contains(place);
+        // Those that are bound to CPUs only ever stand in for one of the others (RFC 9611).
+        let (bound, others): (Vec<_>, Vec<_>) =
+            self.entries.iter().enumerate().filter(own).partition(|(_, entry)| entry.config.cpu.is_some());
+        let mut policies: Vec<PolicyEntry> = others.into_iter().map(own_policy).collect();
+        for (place, entry) in bound {
+            let (own, session) = (&entry.config, SessionId(place as u32));
+            let is_its = |policy: &Policy| {
+                (&policy.local_ts, &policy.remote_ts, policy.dscp)
+                    == (&own.local_ts, &own.remote_ts, own.dscp)
+            };
+            match policies.iter_mut().find(|one| is_its(&one.policy)).map(|one| &mut one.policy.action) {
+                Some(Action::Protect(sas)) => sas.push(session),
+                _ => policies.push(own_policy((place, entry))),
+            }
+        }
+        self.policies.extend(policies);
+        self
     }
 
     /// Removes SAs, and has the others refer to each other by their new places.

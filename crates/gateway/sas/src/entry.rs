@@ -1,12 +1,13 @@
 //! One SA out of its table.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use forebay_crypto::{Direction, Suite};
 use forebay_ipsec::{Encapsulation, MAX_WINDOW, Mode, Originals, Protocol, SaConfig, SaConfigError, Spi};
 
 use super::errors::Findings;
+use super::host_name::{HostName, Peer, no_peer};
 use super::keys::{self, KeyFiles};
 use super::mask::shown;
 use super::names::Named;
@@ -16,19 +17,6 @@ use super::table::Table;
 use super::{SaEntry, iptfs, lifetime, tunnel};
 
 pub(super) const DIRECTIONS: &[(&str, Direction)] = &[("out", Direction::Seal), ("in", Direction::Open)];
-/// Why an address can be no peer's.
-fn no_peer(address: &IpAddr) -> Option<&'static str> {
-    match address {
-        _ if address.is_unspecified() => Some("no address"),
-        _ if address.is_multicast() => Some("a multicast address"),
-        IpAddr::V4(v4) if v4.is_broadcast() => Some("the broadcast address"),
-        IpAddr::V4(v4) if v4.octets()[0] == 0 => {
-            Some("an address of this host on its own network (RFC 1122 3.2.1.3)")
-        }
-        _ => None,
-    }
-}
-
 /// The addresses before any NAT: source and destination of packets that arrive.
 const ORIGINALS: [&str; 2] = ["original_remote", "original_local"];
 const MODES: &[(&str, Mode)] = &[("tunnel", Mode::Tunnel), ("transport", Mode::Transport)];
@@ -42,7 +30,7 @@ const DEFAULT_WINDOW: u32 = 64;
 pub(super) struct Claim {
     pub(super) spi: Spi,
     /// Outbound, the peer whose SPI it is; inbound, it is this side's.
-    pub(super) peer: Option<IpAddr>,
+    pub(super) peer: Option<Peer>,
     pub(super) name: String,
     pub(super) span: Range<usize>,
 }
@@ -74,9 +62,10 @@ pub(super) fn read(sa: &Table<'_, '_>, line: usize, files: &KeyFiles, findings: 
     if let Some(suite) = core.suite {
         check_suite(sa, suite, core.protocol, allow_weak, findings);
     }
-    let claim = claim(sa, direction, core.spi, core.remote);
+    let claim = claim(sa, direction, &core);
     report_unused(sa, &core, direction, findings);
     let settings = settings(sa, &core, direction, findings);
+    let remote_name = core.remote_name.clone();
     let entry = || {
         let config = SaConfig { name: name?.0.to_owned(), ..settings? };
         outer.as_ref()?;
@@ -86,6 +75,7 @@ pub(super) fn read(sa: &Table<'_, '_>, line: usize, files: &KeyFiles, findings: 
             keys: keys?,
             allow_weak: allow_weak?,
             outer: None,
+            remote_name,
             line,
         })
     };
@@ -101,20 +91,30 @@ struct Core {
     encapsulation: Option<Encapsulation>,
     suite: Option<Suite>,
     local: Option<IpAddr>,
+    /// Unspecified where the peer has a name.
     remote: Option<IpAddr>,
+    remote_name: Option<HostName>,
 }
 
 fn core(sa: &Table<'_, '_>, findings: &mut Findings) -> Core {
     let spi = sa.required("spi", findings).and_then(|key| spi(sa, key, findings));
     let protocol = sa.word_or("protocol", PROTOCOLS, Protocol::Esp, findings);
     let suite = sa.required("proposal", findings).and_then(|key| proposal(sa, key, findings));
-    let (local, remote) = addresses(sa, findings);
+    let (local, (remote, remote_name)) = addresses(sa, findings);
     let mode = sa.word_or("mode", MODES, Mode::Tunnel, findings);
+    if let (Some(name), Some(Mode::Transport)) = (&remote_name, mode) {
+        let why = "in transport mode it is the address of the packets themselves, which name no host";
+        findings.add(
+            Problem::NameRefused { name: name.clone(), why },
+            sa.span("remote"),
+            "expected an address",
+        );
+    }
     let encapsulation = sa.word_or("encapsulation", ENCAPSULATIONS, Encapsulation::None, findings);
     if protocol == Some(Protocol::Ah) && encapsulation == Some(Encapsulation::Udp) {
         findings.add(Problem::AhInUdp, sa.span("encapsulation"), "expected `none`");
     }
-    Core { spi, protocol, mode, encapsulation, suite, local, remote }
+    Core { spi, protocol, mode, encapsulation, suite, local, remote, remote_name }
 }
 
 impl Core {
@@ -271,8 +271,23 @@ fn check_suite(
     }
 }
 
-fn addresses(sa: &Table<'_, '_>, findings: &mut Findings) -> (Option<IpAddr>, Option<IpAddr>) {
-    let (local, remote) = (sa.address("local", findings), sa.address("remote", findings));
+/// The addresses of both ends, and the name of the peer where that stands in the place of its address.
+fn addresses(
+    sa: &Table<'_, '_>,
+    findings: &mut Findings,
+) -> (Option<IpAddr>, (Option<IpAddr>, Option<HostName>)) {
+    let local = sa.address("local", findings);
+    let remote = match sa.peer("remote", findings) {
+        Some((Peer::Name(name), _)) => {
+            let unspecified = local.as_ref().map(|(local, _)| match local {
+                IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+                IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            });
+            return (local.map(|(address, _)| address), (unspecified, Some(name)));
+        }
+        Some((Peer::Address(address), span)) => Some((address, span)),
+        None => None,
+    };
     if let (Some((local, local_span)), Some((remote, remote_span))) = (&local, &remote)
         && local.is_ipv4() != remote.is_ipv4()
     {
@@ -285,7 +300,7 @@ fn addresses(sa: &Table<'_, '_>, findings: &mut Findings) -> (Option<IpAddr>, Op
     {
         findings.add(Problem::NoPeer { found: *found, is }, span.clone(), "expected a unicast address");
     }
-    (local.map(|(address, _)| address), remote.map(|(address, _)| address))
+    (local.map(|(address, _)| address), (remote.map(|(address, _)| address), None))
 }
 
 /// The addresses before any NAT, of which both are needed or none; `Some(None)` for none.
@@ -309,17 +324,13 @@ fn originals(
     Some(Some(Originals { source: source?, destination: destination? }))
 }
 
-fn claim(
-    sa: &Table<'_, '_>,
-    direction: Option<Direction>,
-    spi: Option<Spi>,
-    remote: Option<IpAddr>,
-) -> Option<Claim> {
+fn claim(sa: &Table<'_, '_>, direction: Option<Direction>, core: &Core) -> Option<Claim> {
+    let named = || core.remote_name.clone().map(Peer::Name);
     let peer = match direction? {
         Direction::Open => None,
-        Direction::Seal => Some(remote?),
+        Direction::Seal => Some(named().or(core.remote.map(Peer::Address))?),
     };
-    Some(Claim { spi: spi?, peer, name: sa.name.clone(), span: sa.span("spi") })
+    Some(Claim { spi: core.spi?, peer, name: sa.name.clone(), span: sa.span("spi") })
 }
 
 fn replay_window(sa: &Table<'_, '_>, findings: &mut Findings) -> Option<u32> {

@@ -78,12 +78,16 @@ impl Problem {
             Problem::BadSpi { .. } => {
                 "give the 32-bit number, not 0, that the peer uses (RFC 4303 2.1)".into()
             }
-            Problem::BadAddress { found, .. } if found.contains('/') => {
+            Problem::BadAddress { found, .. } | Problem::BadPeer { found, .. } if found.contains('/') => {
                 "give one address without a prefix length; ranges belong in local_ts and remote_ts".into()
             }
             Problem::BadAddress { .. } => {
                 "write 192.0.2.1 or 2001:db8::1; host names are not resolved".into()
             }
+            Problem::BadPeer { .. } => {
+                "write 192.0.2.1, 2001:db8::1 or a name such as vpn.example.org (RFC 1123 2.1); ports do not belong here".into()
+            }
+            Problem::NameRefused { .. } => "write the peer's address, such as 192.0.2.1 or 2001:db8::1".into(),
             Problem::BadSelector { error, .. } => format!(
                 "{error}; selectors are like 10.1.0.0/16, 2001:db8:1::/48, 10.1.0.5-10.1.0.9 or 10.1.0.0/16[tcp/80]"
             )

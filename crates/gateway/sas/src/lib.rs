@@ -19,6 +19,7 @@ mod errors;
 pub mod esp_sa;
 mod example;
 mod help;
+mod host_name;
 mod iptfs;
 mod keys;
 mod lifetime;
@@ -41,7 +42,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::IpAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,7 @@ use zeroize::Zeroizing;
 
 pub use database::IntoSadError;
 pub use errors::{Finding, Findings, SasErrors, of_file};
+pub use host_name::{HostName, Peer, no_peer};
 pub use keys::KeyFiles;
 pub use others::OtherKeys;
 pub use problem::Problem;
@@ -81,8 +82,21 @@ pub struct SaEntry {
     /// Position of the SA that this one's packets go through next, or come through before; of the same
     /// direction.
     pub outer: Option<usize>,
+    /// The name of the peer, where the file has no address. `config.remote` is unspecified until the name is resolved: with
+    /// that no packet is to be moved.
+    pub remote_name: Option<HostName>,
     /// Line of the file where the SA begins, from 1.
     pub line: usize,
+}
+
+impl SaEntry {
+    /// By what the file calls the peer.
+    pub fn peer(&self) -> Peer {
+        match &self.remote_name {
+            Some(name) => Peer::Name(name.clone()),
+            None => Peer::Address(self.config.remote),
+        }
+    }
 }
 
 /// One `[[policy]]` of the file.
@@ -106,12 +120,24 @@ pub struct SasFile {
     pub warnings: Vec<Finding>,
 }
 
-/// Reads the SAs file at `path`; the key files it names are relative to its directory.
+/// Reads the SAs file at `path`; the key files it names are relative to its directory. Peers have addresses in it, not names.
 pub fn load(path: &Path) -> Result<SasFile, SasErrors> {
+    load_beside(path, OtherKeys::NONE)
+}
+
+/// The same for a gateway, which resolves the names of peers.
+///
+/// # Errors
+/// Everything that is wrong with the file.
+pub fn load_for_gateway(path: &Path) -> Result<SasFile, SasErrors> {
+    load_beside(path, OtherKeys::OF_GATEWAY)
+}
+
+fn load_beside(path: &Path, others: OtherKeys) -> Result<SasFile, SasErrors> {
     let name = path.display().to_string();
     let text = read_text(path).map_err(|problem| of_file(&name, problem))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
-    let mut findings = Findings::beside(OtherKeys::NONE);
+    let mut findings = Findings::beside(others);
     report_exposed(path, &text, &mut findings);
     read(&text, &name, &KeyFiles::In(directory), findings)
 }
@@ -358,12 +384,12 @@ fn tables<'a, 'i>(
 
 /// SPIs that are taken, with their first owner.
 #[derive(Default)]
-struct Overlaps(HashMap<(Option<IpAddr>, Spi), (String, Range<usize>)>);
+struct Overlaps(HashMap<(Option<Peer>, Spi), (String, Range<usize>)>);
 
 impl Overlaps {
     /// The rule of [`Ipsec`](forebay_ipsec::Ipsec): inbound, an SPI names one SA; outbound, one SA of each peer.
     fn check(&mut self, claim: Claim, findings: &mut Findings) {
-        match self.0.entry((claim.peer, claim.spi)) {
+        match self.0.entry((claim.peer.clone(), claim.spi)) {
             Entry::Vacant(place) => {
                 place.insert((claim.name, claim.span));
             }

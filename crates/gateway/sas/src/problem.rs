@@ -10,6 +10,7 @@ use forebay_ipsec::{SaConfigError, Spi};
 use ipnet::IpNet;
 use miette::Severity;
 
+use super::host_name::{HostName, Peer};
 use super::table::Section;
 
 /// What is wrong. Strings are words of the file, long hex in them replaced by asterisks.
@@ -110,6 +111,22 @@ pub enum Problem {
         key: &'static str,
         /// As it was written.
         found: String,
+    },
+    /// Neither an IP address nor a host name.
+    BadPeer {
+        /// The key.
+        key: &'static str,
+        /// As it was written.
+        found: String,
+        /// Why it is no host name.
+        why: &'static str,
+    },
+    /// A peer has a host name where only an address can be.
+    NameRefused {
+        /// The name.
+        name: HostName,
+        /// Why.
+        why: &'static str,
     },
     /// Not a traffic selector.
     BadSelector {
@@ -212,7 +229,7 @@ pub enum Problem {
         /// Name of the earlier SA.
         first: String,
         /// The peer of both, if they are outbound.
-        peer: Option<IpAddr>,
+        peer: Option<Peer>,
     },
     /// Two SAs with one cipher key.
     SharedKey {

@@ -100,9 +100,10 @@ const SA: &[Key] = &[
     ),
     key(
         "remote",
-        Either("an address", &[Text]),
+        Either("an address or a host name", &[Text]),
         Required,
-        "outer address of the peer, of the same IP version",
+        "outer address of the peer, of the same IP version; in the file of a gateway, and in tunnel mode, also its host name \
+         (docs/gateway.md#peers-by-host-name)",
         "\"192.0.2.2\"",
     ),
     key(

@@ -7,6 +7,7 @@ use forebay_crypto::nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::errors::Findings;
+use super::host_name::{HostName, Peer};
 use super::mask::shown;
 use super::others::OtherKeys;
 use super::problem::Problem;
@@ -248,6 +249,25 @@ impl<'a, 'i> Table<'a, 'i> {
             Err(_) => {
                 let problem = Problem::BadAddress { key, found: shown(text) };
                 findings.add(problem, span, "expected an IPv4 or IPv6 address");
+                None
+            }
+        }
+    }
+
+    /// An address or, where something resolves it, the name of a host.
+    pub(super) fn peer(&self, key: &'static str, findings: &mut Findings) -> Option<Placed<Peer>> {
+        if !findings.others.takes_names {
+            return self.address(key, findings).map(|(address, span)| (Peer::Address(address), span));
+        }
+        let (text, span) = self.required(key, findings).and_then(|key| self.text(key, findings))?;
+        if let Ok(address) = text.parse() {
+            return Some((Peer::Address(address), span));
+        }
+        match text.parse::<HostName>() {
+            Ok(name) => Some((Peer::Name(name), span)),
+            Err(why) => {
+                let problem = Problem::BadPeer { key, found: shown(text), why };
+                findings.add(problem, span, "expected an IP address or a host name");
                 None
             }
         }

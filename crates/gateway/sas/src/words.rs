@@ -32,6 +32,10 @@ impl fmt::Display for Problem {
             Problem::AhInUdp => f.write_str("AH cannot be encapsulated in UDP"),
             Problem::BadSpi { found } => write!(f, "{found} is not an SPI"),
             Problem::BadAddress { key, found } => write!(f, "`{key}` is not an IP address: `{found}`"),
+            Problem::BadPeer { key, found, why } => {
+                write!(f, "`{key}` is neither an IP address nor a host name: `{found}`: {why}")
+            }
+            Problem::NameRefused { name, why } => write!(f, "`remote` is the host name `{name}`: {why}"),
             Problem::BadSelector { key, found, .. } => write!(f, "not a selector in `{key}`: `{found}`"),
             Problem::HostBits { key, found } => {
                 write!(f, "prefix {found} in `{key}` has host bits set")

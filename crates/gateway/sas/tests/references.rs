@@ -187,3 +187,41 @@ fn sas_that_no_policy_names_are_a_warning() {
     let policy = "direction = \"in\"\naction = \"protect\"\nsa = \"west\"\n";
     assert!(right(&(both_with(policy) + &inner)).warnings.is_empty());
 }
+
+#[test]
+fn spelled_out_policies_say_what_the_sas_say_and_hold_the_place_of_those_left_out() {
+    let sa = |name: &str, direction: &str, spi: u32, rest: &str| {
+        format!(
+            "[[sa]]\nname = \"{name}\"\ndirection = \"{direction}\"\nspi = {spi}\nproposal = \"aes128gcm16\"\nkey = \"{}\"\n\
+             local = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n{rest}\n",
+            format!("{spi:04x}").repeat(10)
+        )
+    };
+    let text = [
+        sa("bound", "out", 0x1001, "remote_ts = [\"10.2.0.0/16\"]\ncpu = 0"),
+        sa("inner", "out", 0x1002, "remote_ts = [\"10.3.0.0/16\"]\nouter = \"around\""),
+        sa("any", "out", 0x1003, "remote_ts = [\"10.2.0.0/16\"]"),
+        sa("around", "out", 0x1004, ""),
+        sa("in", "in", 0x1005, ""),
+        sa("wide", "out", 0x1006, "remote_ts = [\"10.0.0.0/8\"]"),
+    ]
+    .concat();
+    let file = right(&text).spelled_out();
+    let said = |file: &SasFile| -> Vec<(String, Action)> {
+        let policies = file.policies.iter().map(|entry| &entry.policy);
+        policies.map(|policy| (policy.name.clone(), policy.action.clone())).collect()
+    };
+    let protect = |places: &[u32]| Action::Protect(places.iter().copied().map(SessionId).collect());
+    let own = |name: &str, action| (name.to_owned(), action);
+    assert_eq!(
+        said(&file),
+        [own("inner", protect(&[1])), own("any", protect(&[2, 0])), own("wide", protect(&[5]))]
+    );
+    assert_eq!(file.policies[1].policy.remote_ts, file.entries[2].config.remote_ts);
+    // Where the first is left out, the wider one does not take its packets.
+    let part = file.with(&[false, true, false, true, true, true]);
+    assert_eq!(said(&part)[1..], [own("any", Action::Discard), own("wide", protect(&[3]))]);
+    // With policies of the file there is nothing to spell out.
+    let with_policy = format!("{text}[[policy]]\nname = \"p\"\ndirection = \"out\"\naction = \"discard\"\n");
+    assert_eq!(right(&with_policy).spelled_out().policies.len(), 1);
+}

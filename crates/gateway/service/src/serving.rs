@@ -18,9 +18,14 @@
 //! A pair is a cluster of one share as far as the addresses and the end go. Its standby has no data plane, because it has
 //! no store that says which records are the newest: a data plane begins behind everything that the peer has sent, and begins
 //! again where both were active.
+//!
+//! The file of a gateway alone may call peers by host names. Another address of a name is a reload with that address, as another
+//! share of a cluster is one with other SAs.
 
+mod alone;
 #[cfg(feature = "cluster")]
 mod cluster;
+mod names;
 #[cfg(feature = "pair")]
 mod pair;
 
@@ -39,6 +44,8 @@ use forebay_state::{IvStore, Lock, Role as RecordsOf};
 use forebay_time::{Duration, Time};
 use miette::{Context, IntoDiagnostic, Report};
 
+use alone::Alone;
+
 use crate::service::{
     Caretaker, Host, Machine, Service, SharedAddresses, StartError, claim, open_processors,
 };
@@ -50,6 +57,8 @@ const STANDS_BY: Duration = Duration::from_millis(5);
 const LEAVES_WITHIN: Duration = Duration::from_millis(4_000);
 /// Sections that the process goes by, and not its data plane: what has changed in them takes a restart of the process.
 const OF_PROCESS: [&str; 3] = ["[pair]", "[control]", "[privileges]"];
+
+pub use names::{Resolver, SystemResolver};
 
 /// Adds to a status what is known of the other gateways that this one works with.
 pub type Others = Arc<dyn Fn(&mut StatusDoc) + Send + Sync>;
@@ -89,6 +98,11 @@ pub trait Process {
             true => open_processors(config, clock),
             false => privileges::without(|| open_processors(config, clock)),
         }
+    }
+
+    /// What resolves host names of peers, in a thread of its own.
+    fn resolver(&self) -> Arc<dyn Resolver> {
+        Arc::new(SystemResolver)
     }
 
     /// Starts what connects this gateway of a pair with the other one.
@@ -164,15 +178,6 @@ trait Role {
     }
 }
 
-/// A gateway that works with no others. Its data plane starts once.
-struct Alone(Option<(IvStore, Lock)>);
-
-impl Role for Alone {
-    fn prepare(&mut self, _now: Time) -> Result<(IvStore, Lock), StartError> {
-        self.0.take().ok_or_else(once)
-    }
-}
-
 /// A data plane starts a second time that is to run from the start of the process to its end.
 fn once() -> StartError {
     StartError::Lacking("this data plane cannot start again".to_owned())
@@ -192,7 +197,9 @@ pub enum Event {
         /// Whether it serves some that it did not serve before.
         more: bool,
     },
-    /// It cannot serve other shares, and tries again soon.
+    /// Peers that the file calls by host names have other addresses now.
+    Resolved,
+    /// It cannot serve other shares, or go by other addresses of peers, and tries again soon.
     Unserved(StartError),
     /// The gateway has ended.
     Ended,
@@ -445,7 +452,7 @@ fn role(
             let cluster = process.cluster(settings, store)?;
             Ok(Box::new(cluster::Sharing::new(cluster, settings, claimed)))
         }
-        (None, None) => Ok(Box::new(Alone(Some((store, claimed))))),
+        (None, None) => Ok(Box::new(Alone::new((store, claimed), process.resolver(), process.clock()))),
         #[allow(unreachable_patterns)] // with both features
         _ => Err(StartError::Lacking("this build has neither pairs nor clusters".to_owned()).into()),
     }

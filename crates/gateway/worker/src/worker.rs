@@ -346,6 +346,7 @@ impl Worker {
             self.drop_held(held);
         }
         self.installed.change(&mut self.engine, file, changes, ivs)?;
+        self.move_named(file, changes);
         self.find_peers(file, changes);
         Ok(())
     }

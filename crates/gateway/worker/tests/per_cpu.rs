@@ -37,6 +37,7 @@ fn file(sas: &[(u32, Option<u32>)]) -> SasFile {
         keys: keys(spi),
         allow_weak: false,
         outer: None,
+        remote_name: None,
         line: 1,
     };
     SasFile { entries: sas.iter().map(entry).collect(), policies: vec![], warnings: vec![] }
@@ -51,6 +52,7 @@ fn changes(new: &SasFile, old: &SasFile) -> Changes {
     Changes {
         kept,
         removed: (1..old.entries.len()).collect(),
+        moved: vec![],
         policies: false,
         biases: vec![],
         log: false,

@@ -499,6 +499,7 @@ fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
     let changes = |kept: Vec<Option<usize>>, removed: Vec<usize>| Changes {
         kept,
         removed,
+        moved: vec![],
         policies: true,
         biases: vec![],
         log: false,
@@ -551,6 +552,7 @@ fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
     let changes = |kept: Vec<Option<usize>>, removed: Vec<usize>| Changes {
         kept,
         removed,
+        moved: vec![],
         policies: false,
         biases: vec![],
         log: false,
@@ -593,6 +595,7 @@ fn a_new_sa_goes_to_where_its_pair_is_and_nowhere_if_peers_are_in_doubt() {
     let changes = |kept: Vec<Option<usize>>, removed: Vec<usize>| Changes {
         kept,
         removed,
+        moved: vec![],
         policies: false,
         biases: vec![],
         log: false,

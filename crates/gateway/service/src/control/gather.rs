@@ -1,7 +1,7 @@
 //! From the workers to the status document, in two steps: what each has is copied between two rounds of its loop, SAs and
 //! policies in portions so that packets wait for no long list, and put into words elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, SessionId, Suite};
@@ -16,11 +16,11 @@ use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
 use super::{
-    CostDoc, DeviceDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, OffloadsDoc, PolicyDoc,
-    ProcessorDoc, ReloadsDoc, SCHEMA, SaDoc, StatusDoc, TapsDoc,
+    CostDoc, DeviceDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, NameDoc, OffloadsDoc,
+    PolicyDoc, ProcessorDoc, ReloadsDoc, SCHEMA, SaDoc, StatusDoc, TapsDoc,
 };
 use crate::service::{Port, PortCounts, Worker, WorkerCounts, Workers};
-use forebay_config::Config;
+use forebay_config::{Config, PeerName};
 
 /// SAs or policies that are copied at a time: some tens of microseconds.
 const PORTION: usize = 256;
@@ -204,7 +204,7 @@ impl Snapshot {
             uptime_s: uptime.as_secs(),
             config: file.to_owned(),
             config_file: absolute(file),
-            sas: sas(&all),
+            sas: sas(&all, config),
             policies,
             processors: processors.collect(),
             links: one_of_each(links),
@@ -214,6 +214,7 @@ impl Snapshot {
             guard: GuardDoc::default(),
             offloads: OffloadsDoc::default(),
             reloads: ReloadsDoc::default(),
+            names: config.names.iter().map(name).collect(),
             pair: None,
             cluster: None,
         }
@@ -299,8 +300,21 @@ fn some_policies(worker: &mut Worker, direction: Direction, behind: usize) -> Ve
 }
 
 /// The SAs, in the order of their numbers.
-fn sas(all: &[Snapshot]) -> Vec<SaDoc> {
-    all.first().into_iter().flat_map(|one| &one.sas).map(sa).collect()
+fn sas(all: &[Snapshot], config: &Config) -> Vec<SaDoc> {
+    let named = config.sas.entries.iter().filter_map(|entry| {
+        Some(((entry.direction, entry.config.spi, &*entry.config.name), entry.remote_name.as_ref()?))
+    });
+    let named: HashMap<_, _> = named.collect();
+    let doc = |one: &Sa| SaDoc {
+        remote_name: named.get(&(one.direction, one.spi, &*one.name)).map(ToString::to_string),
+        ..sa(one)
+    };
+    all.first().into_iter().flat_map(|one| &one.sas).map(doc).collect()
+}
+
+fn name(one: &PeerName) -> NameDoc {
+    let address = one.address.map(|address| address.to_string());
+    NameDoc { name: one.name.to_string(), address, left_out: one.left_out.clone() }
 }
 
 fn word(direction: Direction) -> String {
@@ -317,6 +331,7 @@ fn sa(one: &Sa) -> SaDoc {
         proposal: one.suite.to_string(),
         local: one.ends.0.to_string(),
         remote: one.ends.1.to_string(),
+        remote_name: None,
         packets: one.counters.packets,
         bytes: one.counters.bytes,
         auth_failures: one.counters.auth_failures,

@@ -1,6 +1,7 @@
 //! From the file to a running gateway.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -280,6 +281,17 @@ impl Service {
         &self.config
     }
 
+    /// The address of the peer of each SA of the file as it is now: that of an SA in UDP may be another than the file's, because
+    /// peers that move are followed. Nothing if the worker has ended.
+    pub fn peers(&self) -> Vec<Option<IpAddr>> {
+        let peers = |worker: &mut Worker| {
+            let sessions = worker.sessions().to_vec();
+            let sad = worker.engine().sad();
+            sessions.into_iter().map(|session| sad.config(session).map(|config| config.remote)).collect()
+        };
+        self.workers.first(peers).unwrap_or_default()
+    }
+
     /// The ways to its loops.
     pub fn workers(&self) -> &Workers {
         &self.workers
@@ -503,6 +515,15 @@ fn check(config: &Config) -> Result<(), StartError> {
         let (most_sas, most_policies) = (config.limits.sas, config.limits.policies);
         let what = format!(
             "{sas} SAs and {policies} policies, [limits] allows {most_sas} and {most_policies}: raise `sas`, `policies`"
+        );
+        return Err(StartError::Lacking(what));
+    }
+    let nowhere = |entry: &&forebay_sas::SaEntry| entry.config.remote.is_unspecified();
+    if let Some(entry) = config.sas.entries.iter().find(nowhere) {
+        let name = entry.remote_name.as_ref().map_or("", |name| name.as_str());
+        let what = format!(
+            "SA {}: the host name `{name}` of its peer is not resolved here: write its address",
+            entry.config.name
         );
         return Err(StartError::Lacking(what));
     }

@@ -138,6 +138,7 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     let numbers = reserver.reserve(&file, &[true]).unwrap();
     let changes = Changes {
         kept: vec![None],
+        moved: vec![],
         removed: vec![],
         policies: false,
         biases: vec![],

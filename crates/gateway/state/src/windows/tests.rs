@@ -125,6 +125,7 @@ fn sealed(count: u64) -> Vec<Vec<u8>> {
 fn changes(removed: Vec<usize>) -> Changes {
     Changes {
         kept: vec![None],
+        moved: vec![],
         removed,
         policies: false,
         biases: vec![],

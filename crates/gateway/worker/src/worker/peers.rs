@@ -30,6 +30,19 @@ enum Now {
 }
 
 impl Worker {
+    /// Sends the packets of SAs to the address that their peer's host name has now.
+    pub(super) fn move_named(&mut self, file: &SasFile, changes: &Changes) {
+        for &place in &changes.moved {
+            let (Some(entry), Some(&session)) = (file.entries.get(place), self.sessions().get(place)) else {
+                continue;
+            };
+            let (_, to) = ends(&entry.config);
+            if let Err(error) = self.engine.set_peer(session, to) {
+                tracing::warn!(sa = entry.config.name, %to, %error, "the SA keeps the address that its peer had: another SA to the new one has the SPI");
+            }
+        }
+    }
+
     /// Gives new SAs of a file the present address of their peer: the file has the first one, and an inbound SA that has
     /// followed its peer does not notice the change again. A new SA goes where the SAs of its pair are, or without any
     /// where all SAs with its addresses in the file are.
