@@ -14,7 +14,7 @@ forebay=$(realpath "$1") extent=$2
 shift 2
 # The longest first.
 [ $# -gt 0 ] || set -- keys guard two_sites image tunnel_new icmp families restart roll_over replay pair cluster page privileges links \
-    hostile offloads queues per_cpu per_cpu_acquire taps beside_ike xdp many_sas soak
+    hostile offloads peer_names queues per_cpu per_cpu_acquire taps beside_ike xdp many_sas soak
 if [ $# -gt 1 ]; then
     logs=$(mktemp -d)
     trap 'rm -rf "$logs"' EXIT
@@ -64,6 +64,7 @@ for name in "$@"; do
         echo "labs: image in $((SECONDS - began)) s"
         ;;
     page) lab "$tests/page.py" TUNNELS=50 ;;
+    peer_names) lab "$tests/peer_names.py" ENCAPSULATION=none ;;
     queues) lab "$tests/queues.py" QUEUES=2 TUNNELS=4 ;;
     per_cpu) lab "$tests/per_cpu.py" QUEUES=2 ;;
     many_sas) lab "$tests/many_sas.py $pairs" ;;
