@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use forebay_sas::{HostName, Peer as Endpoint};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::{Remark, shown};
@@ -40,7 +41,8 @@ const OF_INTERFACE: [(&str, &str); 7] = [
 #[derive(Debug, Default)]
 struct Peer {
     line: usize,
-    endpoint: Option<IpAddr>,
+    /// Where it is; one that is known by a name is resolved by the gateway.
+    endpoint: Option<Endpoint>,
     /// The networks behind it, each with the line where it stands.
     networks: Vec<(IpNet, usize)>,
 }
@@ -199,13 +201,20 @@ impl ImportedWireguard {
 
     fn endpoint(&mut self, key: &str, value: &str, line: usize) {
         let (host, port) = value.rsplit_once(':').unwrap_or((value, ""));
-        match host.trim_matches(['[', ']']).parse() {
-            Ok(address) => self.of_peer().endpoint = Some(address),
-            Err(_) => self.lose(
-                line,
-                key,
-                "a host name is not accepted: `remote` of its SAs is left to be filled in with the address",
-            ),
+        let host = host.trim_matches(['[', ']']);
+        match (host.parse(), host.parse::<HostName>()) {
+            (Ok(address), _) => self.of_peer().endpoint = Some(Endpoint::Address(address)),
+            (_, Ok(name)) => {
+                let why = "the gateway resolves the name once a minute, and whoever answers decides where packets go";
+                self.note(line, key, why);
+                self.of_peer().endpoint = Some(Endpoint::Name(name));
+            }
+            (_, Err(why)) => {
+                let why = format!(
+                    "neither an address nor a host name, {why}: `remote` of its SAs is left to be filled in"
+                );
+                self.lose(line, key, why);
+            }
         }
         if port != PORT.to_string() {
             let why = format!(
@@ -291,7 +300,10 @@ impl ImportedWireguard {
                 "make its keys: forebay keygen --proposal {PROPOSAL} keys/{name}-out.key keys/{name}-in.key; the peer gets the same, out and in exchanged"
             ));
             if peer.endpoint.is_none() {
-                gap("fill in `remote`: an SA with keys from a file has a peer with an address".to_owned());
+                gap(
+                    "fill in `remote`: an SA with keys from a file has a peer with an address or a host name"
+                        .to_owned(),
+                );
             }
         }
         for (line, name, why) in gaps {
@@ -339,7 +351,7 @@ impl ImportedWireguard {
 }
 
 fn push_sa(text: &mut String, peer: &Peer, name: &str, direction: &str) {
-    let remote = peer.endpoint.map_or(GAP.to_owned(), |address| address.to_string());
+    let remote = peer.endpoint.as_ref().map_or(GAP.to_owned(), ToString::to_string);
     let networks: Vec<String> = peer.networks.iter().map(|(network, _)| format!("\"{network}\"")).collect();
     push(
         text,
