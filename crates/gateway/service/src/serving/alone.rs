@@ -124,8 +124,11 @@ impl Role for Alone {
     }
 
     fn changed(&mut self, is_in_use: bool) {
-        if let Some(next) = self.next.take().filter(|_| is_in_use) {
-            self.file = Some(next);
+        match self.next.take() {
+            Some(next) if is_in_use => self.file = Some(next),
+            // What was resolved meanwhile is for the version of before, too.
+            Some(_) => self.seen = 0,
+            None => {}
         }
         if let Some((config, _)) = &self.file {
             self.names.keep(&names(config));

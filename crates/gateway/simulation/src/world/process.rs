@@ -86,7 +86,8 @@ impl World {
                 let what = format!("machine {machine} does not serve its shares: {error}");
                 self.oracle.report(Rule::Runs, self.now, what);
             }
-            Happened::StandsBy => {}
+            // The files of its gateways have addresses.
+            Happened::StandsBy | Happened::Resolved => {}
             Happened::Ended => {
                 self.nodes[machine].end();
                 // It may have left its cluster after it was to be started again.
