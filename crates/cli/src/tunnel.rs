@@ -32,11 +32,12 @@ pub enum TunnelCommand {
 /// Arguments of `forebay tunnel new`.
 #[derive(Args)]
 pub struct NewArgs {
-    /// A side: its name, the address at which its peer reaches it, and the networks behind it. Give it twice; on a
+    /// A side: its name, the address or host name at which its peer reaches it, and the networks behind it. Give it twice; on a
     /// terminal the sides are asked for.
     #[arg(long = "side", value_name = "NAME=ADDRESS,NETWORK[,NETWORK...]")]
     sides: Vec<String>,
-    /// The own address of a side whose address a NAT translates one to one, as clouds do. Requires `--link udp`.
+    /// The own address of a side whose address a NAT translates, as clouds do one to one, or that has a host name. Requires
+    /// `--link udp`.
     #[arg(long, value_name = "NAME=ADDRESS")]
     behind_nat: Vec<String>,
     /// The suite of both SAs [default: aes256-sha256 for keys in files, aes256gcm16 with --ike].
@@ -122,9 +123,9 @@ fn new(args: &NewArgs) -> miette::Result<Answer> {
     }
     for (folder, side) in folders.iter().zip(tunnel.sides()) {
         println!("\n# {}: copy the folder to its host, and type there as root:", folder.name);
-        let host = match side.outer {
-            IpAddr::V4(outer) => outer.to_string(),
-            IpAddr::V6(outer) => format!("[{outer}]"),
+        let host = match side.address() {
+            Some(IpAddr::V6(outer)) => format!("[{outer}]"),
+            _ => side.outer.to_string(),
         };
         println!("scp -rp {} root@{host}:", args.out.join(&folder.name).display());
         folder.commands.iter().for_each(|command| println!("    {command}"));
@@ -161,12 +162,22 @@ fn ask_side(usual: &str, input: &mut impl BufRead, output: &mut impl Write) -> m
     loop {
         let name = ask(&format!("Name of a side [{usual}]: "), input, output)?;
         let name = if name.is_empty() { usual.to_owned() } else { name };
-        let outer = ask(&format!("Address at which its peer reaches {name}: "), input, output)?;
+        let outer = ask(&format!("Address or host name at which its peer reaches {name}: "), input, output)?;
         let networks = ask(&format!("Networks behind {name}, separated by commas: "), input, output)?;
         let networks: Vec<&str> =
             networks.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         match Side::new(&name, &outer, &networks) {
-            Ok(side) => return Ok(side),
+            Ok(side) if side.address().is_some() => return Ok(side),
+            Ok(mut side) => {
+                let own = ask(&format!("Own address of {name}, behind its NAT: "), input, output)?;
+                match own.parse() {
+                    Ok(own) => {
+                        side.own = Some(own);
+                        return Ok(side);
+                    }
+                    Err(_) => writeln!(output, "`{own}` is no IP address").into_diagnostic()?,
+                }
+            }
             Err(error) => writeln!(output, "{error}: {}", error.hint()).into_diagnostic()?,
         }
     }
@@ -263,5 +274,11 @@ mod tests {
         let said = String::from_utf8(said).unwrap();
         assert!(said.contains("[west]: ") && said.contains("host bits are set: write 10.1.0.0/16"), "{said}");
         assert!(ask_side("west", &mut "west\n".as_bytes(), &mut vec![]).is_err());
+        let input = "\nwest.example.org\n10.1.0.0/16\nhere\n\nwest.example.org\n10.1.0.0/16\n192.168.1.2\n";
+        let side = ask_side("west", &mut input.as_bytes(), &mut vec![]).unwrap();
+        assert_eq!(
+            (side.outer.to_string().as_str(), side.own),
+            ("west.example.org", "192.168.1.2".parse().ok())
+        );
     }
 }

@@ -186,6 +186,24 @@ fn a_side_behind_a_nat_has_its_own_address_and_its_peer_the_translated_one() {
 }
 
 #[test]
+fn a_side_with_a_host_name_has_its_own_address_and_its_peer_the_name() {
+    let folder = Folder::new();
+    let sides = ["--side", "west=west.example.org,10.1.0.0/16", "--side", "east=192.0.2.2,10.2.0.0/16"];
+    let said = folder.refused(&[&["tunnel", "new"], &sides[..]].concat());
+    assert!(said.contains("add `--behind-nat west=ADDRESS`"), "{said}");
+    let own = ["--behind-nat", "west=192.168.1.2"];
+    folder.good(&[&["tunnel", "new"], &sides[..], &own].concat());
+    assert!(folder.text("west/gateway.toml").contains("local = \"192.168.1.2\"\nremote = \"192.0.2.2\""));
+    assert!(
+        folder.text("east/gateway.toml").contains("local = \"192.0.2.2\"\nremote = \"west.example.org\"")
+    );
+    folder.good(&["check", "--offline", "--config", "east/gateway.toml"]);
+    folder.good(&[&["tunnel", "new", "--ike", "psk", "--out", "ike"], &sides[..], &own].concat());
+    assert!(folder.text("ike/east/swanctl.conf").contains("remote_addrs = west.example.org"));
+    assert!(folder.text("ike/west/swanctl.conf").contains("local_addrs = 192.168.1.2"));
+}
+
+#[test]
 fn an_ike_daemon_gets_its_connection_and_the_gateway_takes_keys_from_the_kernel() {
     for (ike, link) in [("psk", "udp"), ("psk", "raw"), ("cert", "udp")] {
         let folder = Folder::new();

@@ -3,7 +3,7 @@
 use zeroize::Zeroizing;
 
 use crate::keys::hex;
-use crate::tunnel::list;
+use crate::tunnel::{list, local};
 use crate::{Authentication, Folder, NewFile, Random, Side, Tunnel};
 
 /// The mark of SAs and policies that the kernel keeps and matches with nothing: no packet carries it.
@@ -58,7 +58,7 @@ fn connection(tunnel: &Tunnel, side: &Side, peer: &Side, secret: Option<&Zeroizi
         list(&peer.networks),
         peer.outer,
         peer.name,
-        side.local(),
+        local(side),
         peer.outer,
         side.name,
         peer.name
@@ -94,7 +94,7 @@ fn commands(tunnel: &Tunnel, side: &Side, peer: &Side) -> Vec<String> {
             commands.push(format!("install -m {mode} {name}/{folder}/* /etc/swanctl/{folder}/"));
         }
     }
-    let modules = if side.outer.is_ipv4() { "esp4" } else { "esp6" };
+    let modules = if local(side).is_ipv4() { "esp4" } else { "esp6" };
     commands.push(format!("modprobe -a {modules} xfrm_user"));
     commands.push("systemctl restart strongswan".to_owned());
     commands.extend(tunnel.commands(side, peer));

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use forebay_sas::Peer;
 use ipnet::IpNet;
 
 use crate::ProvisionError;
@@ -17,9 +18,9 @@ const FORM: &str = "write NAME=ADDRESS,NETWORK[,NETWORK...], such as west=192.0.
 pub struct Side {
     /// Lower-case letters, digits and hyphens.
     pub name: String,
-    /// The address at which the peer reaches the gateway.
-    pub outer: IpAddr,
-    /// The gateway's own address, where a NAT in front of it translates `outer` to that.
+    /// The address or host name at which the peer reaches the gateway.
+    pub outer: Peer,
+    /// The gateway's own address, where a NAT in front of it translates `outer` to that. One with a host name has it.
     pub own: Option<IpAddr>,
     /// The networks behind the gateway, one at least, without host bits.
     pub networks: Vec<IpNet>,
@@ -43,13 +44,17 @@ impl Side {
                 format!("expected a name of at most {NAME_MAX} lower-case letters, digits and hyphens");
             return Err(wrong(expected, FORM));
         }
-        let outer: IpAddr = outer
-            .parse()
-            .map_err(|_| wrong(format!("`{outer}` is no IP address"), "give the address, not a host name"))?;
-        if outer.is_unspecified() || outer.is_multicast() || outer.is_loopback() {
-            let reason = format!("{outer} is no address at which a peer reaches a gateway");
-            return Err(wrong(reason, "give the address of the gateway's interface to the peer"));
-        }
+        let outer = match outer.parse::<IpAddr>() {
+            Ok(outer) if outer.is_unspecified() || outer.is_multicast() || outer.is_loopback() => {
+                let reason = format!("{outer} is no address at which a peer reaches a gateway");
+                return Err(wrong(reason, "give the address of the gateway's interface to the peer"));
+            }
+            Ok(outer) => Peer::Address(outer),
+            Err(_) => Peer::Name(outer.parse().map_err(|reason| {
+                let reason = format!("`{outer}` is no IP address, and no host name: {reason}");
+                wrong(reason, "give the address or the host name of the gateway")
+            })?),
+        };
         if networks.is_empty() {
             return Err(wrong("no network behind it".to_owned(), FORM));
         }
@@ -57,9 +62,14 @@ impl Side {
         Ok(Side { name: name.to_owned(), outer, own: None, networks })
     }
 
-    /// The address that the gateway itself has.
-    pub fn local(&self) -> IpAddr {
-        self.own.unwrap_or(self.outer)
+    /// The address that the gateway itself has; `None` if only its host name is known.
+    pub fn local(&self) -> Option<IpAddr> {
+        self.own.or(self.address())
+    }
+
+    /// The address at which the peer reaches the gateway, unless it has a host name.
+    pub fn address(&self) -> Option<IpAddr> {
+        if let Peer::Address(address) = self.outer { Some(address) } else { None }
     }
 }
 
@@ -104,7 +114,7 @@ mod tests {
     #[test]
     fn sides_are_read() {
         let side: Side = "west=192.0.2.1, 10.1.0.0/16,2001:db8:1::/48,10.9.0.1".parse().unwrap();
-        assert_eq!((side.name.as_str(), side.outer), ("west", "192.0.2.1".parse().unwrap()));
+        assert_eq!((side.name.as_str(), side.outer), ("west", Peer::Address([192, 0, 2, 1].into())));
         let networks: Vec<String> = side.networks.iter().map(ToString::to_string).collect();
         assert_eq!(networks, ["10.1.0.0/16", "2001:db8:1::/48", "10.9.0.1/32"]);
     }
@@ -116,7 +126,8 @@ mod tests {
             ("West=192.0.2.1,10.1.0.0/16", "lower-case", "write NAME="),
             ("../x=192.0.2.1,10.1.0.0/16", "lower-case", "write NAME="),
             ("-x=192.0.2.1,10.1.0.0/16", "lower-case", "write NAME="),
-            ("west=gw.example.org,10.1.0.0/16", "no IP address", "not a host name"),
+            ("west=gw_1.example.org,10.1.0.0/16", "no IP address, and no host name", "the host name"),
+            ("west=192.0.2.300,10.1.0.0/16", "no IP address, and no host name", "the host name"),
             ("west=0.0.0.0,10.1.0.0/16", "no address at which", "interface"),
             ("west=192.0.2.1", "no network", "write NAME="),
             ("west=192.0.2.1,10.1.0.1/16", "host bits", "write 10.1.0.0/16"),

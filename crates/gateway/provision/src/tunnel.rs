@@ -1,6 +1,7 @@
 //! A tunnel between two gateways, and the files that make it.
 
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr};
 
 use forebay_crypto::Suite;
 use ipnet::IpNet;
@@ -105,7 +106,11 @@ impl Tunnel {
         let (here, there) = (list(&side.networks), list(&peer.networks));
         let (kind, what) =
             if self.udp { ("udp", "ESP in UDP, port 4500") } else { ("raw", "ESP straight in IP") };
-        let listen = if self.udp && side.local().is_ipv6() { "listen = \"[::]:4500\"\n" } else { "" };
+        let listen = if self.udp && side.local().is_some_and(|local| local.is_ipv6()) {
+            "listen = \"[::]:4500\"\n"
+        } else {
+            ""
+        };
         format!(
             "# The gateway {}: {here} here, {there} behind {} ({}).\n# Made by `forebay tunnel new`; the other side has the \
              mirror image of it.\n\n[inside]                        # the interface to the protected network\n\
@@ -166,7 +171,7 @@ impl Way {
                  \"{}\"\n{lines}{udp}{window}esn = true\nlocal = \"{}\"\nremote = \"{}\"\nlocal_ts = [{}]\nremote_ts = [{}]\n",
                 peer.name,
                 tunnel.suite,
-                side.local(),
+                local(side),
                 peer.outer,
                 quoted(&side.networks),
                 quoted(&peer.networks),
@@ -197,12 +202,13 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
     if one.outer == other.outer {
         return wrong(format!("both sides have the address {}", one.outer), "give each side its own address");
     }
-    if one.outer.is_ipv4() != other.outer.is_ipv4() {
-        let reason = format!("{} and {} are addresses of different IP versions", one.outer, other.outer);
-        return wrong(reason, "give addresses of one IP version; the networks may have both");
-    }
     for side in sides {
-        if side.own.is_some_and(|own| own.is_ipv4() != side.outer.is_ipv4()) {
+        let Some(local) = side.local() else {
+            let reason =
+                format!("{} has a host name, {}, and its own address is not known", side.name, side.outer);
+            return wrong(reason, &format!("add `--behind-nat {}=ADDRESS`", side.name));
+        };
+        if side.address().is_some_and(|outer| outer.is_ipv4() != local.is_ipv4()) {
             let reason =
                 format!("the own address of {} has another IP version than {}", side.name, side.outer);
             return wrong(reason, "a NAT translates addresses of one IP version");
@@ -211,6 +217,10 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
             let reason = format!("{} is behind a NAT, which ESP straight in IP does not pass", side.name);
             return wrong(reason, "take `--link udp`");
         }
+    }
+    if local(one).is_ipv4() != local(other).is_ipv4() {
+        let reason = format!("{} and {} are addresses of different IP versions", local(one), local(other));
+        return wrong(reason, "give addresses of one IP version; the networks may have both");
     }
     for (network, peers) in
         one.networks.iter().flat_map(|network| other.networks.iter().map(move |peers| (network, peers)))
@@ -242,7 +252,9 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
         }
     }
     for (side, peer) in [(one, other), (other, one)] {
-        if let Some(network) = peer.networks.iter().find(|network| network.contains(&peer.outer)) {
+        if let Some(network) =
+            peer.networks.iter().find(|network| peer.address().is_some_and(|outer| network.contains(&outer)))
+        {
             let reason = format!("{network} contains {}, the outer address of {}", peer.outer, peer.name);
             let hint = format!(
                 "the route of {} to it would send protected packets into the tunnel again; exclude the address from the \
@@ -253,6 +265,11 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
         }
     }
     Ok(())
+}
+
+/// The address of a side that has been checked.
+pub(crate) fn local(side: &Side) -> IpAddr {
+    side.local().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 pub(crate) fn push(text: &mut String, words: std::fmt::Arguments<'_>) {
