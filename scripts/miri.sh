@@ -3,7 +3,7 @@
 #
 #   scripts/miri.sh [full|short]
 #
-# `short` runs what holds all unsafe code that Miri can reach: the rings and places of AF_XDP, and the pointers that
+# `short` runs what holds all unsafe code that Miri can reach: the rings and places of AF_XDP, the memory of packets, and the pointers that
 # libipsec-mb is given (a stand-in in Rust has the library's place). `full` adds the engine with a thread of an emulated card, headers,
 # replay windows and the map of SPIs. Property tests run few cases: Miri takes a thousand times as long. The scheduler has
 # neither unsafe code nor threads, and its tests would take hours.
@@ -40,11 +40,12 @@ properties='-Zmiri-disable-isolation -Zmiri-env-forward=PROPTEST_CASES'
 export PROPTEST_CASES=${PROPTEST_CASES:-4}
 
 run '' forebay-links-xdp --lib
+run '' forebay-packet --lib
 run '' forebay-crypto-ipsec-mb --test round_trip
 [ "$extent" = full ] || exit 0
 run '' forebay-links-sys --lib
 run '' forebay-wire --lib
-run "$properties" forebay-crypto --lib -- layout:: packet:: fault::
+run "$properties" forebay-crypto --lib -- layout:: fault::
 run "$properties" forebay-replay --lib
 run "$properties" forebay-ipsec --lib -- spi_map::
 # Three orders of the threads each: Miri's seed decides when they are preempted.

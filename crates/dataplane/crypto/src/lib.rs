@@ -17,17 +17,16 @@ mod fallback;
 mod job;
 mod keys;
 mod layout;
-mod packet;
 mod processor;
 mod suite;
 
 pub mod fault;
 
 pub use fallback::Fallback;
+pub use forebay_packet::Packet;
 pub use job::{Direction, Job, JobSpec, SessionId, Span, Verdict};
 pub use keys::{KeyError, SaKeys, SecretBytes};
 pub use layout::Layout;
-pub use packet::Packet;
 pub use processor::{Capabilities, Processor, SessionError};
 pub use suite::nearest;
 pub use suite::{Cipher, Integrity, Suite, SuiteError};

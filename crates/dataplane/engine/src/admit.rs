@@ -186,6 +186,8 @@ impl Core {
                 if !ours {
                     return Ok(true);
                 }
+                // The datagram takes the place of its last fragment, in a buffer that has to hold it.
+                self.buffers.keep(packet);
                 match db.edges.reassembler.push(now, packet) {
                     Reassembly::Whole | Reassembly::Complete => Ok(true),
                     Reassembly::Held => Ok(false),

@@ -20,8 +20,8 @@ const SPARE: usize = 32;
 /// Free buffers of a core from which on other cores get some.
 const MANY: usize = 512;
 
-/// Processors that have buffers of their own; further ones share the last.
-const HOMES: usize = 1 + u8::MAX as usize;
+/// Processors that have buffers of their own; further ones share the last. What is lent has a home that is none of these.
+const HOMES: usize = Packet::LENT as usize;
 
 impl Buffers {
     /// Buffers for packets of `capacity` bytes, of which `limit` are kept at most, at so many processors.
@@ -61,7 +61,8 @@ impl Buffers {
         packet
     }
 
-    /// Takes back a buffer. A smaller one, which is not from here, would not hold every packet.
+    /// Takes back a buffer; one that is lent goes back to its lender. A smaller one, which is not from here, would not hold every
+    /// packet.
     #[inline]
     pub fn put(&mut self, packet: Packet) {
         let home = usize::from(packet.home());
@@ -71,6 +72,18 @@ impl Buffers {
         {
             self.len += 1;
             free.push(packet);
+        }
+    }
+
+    /// Moves a packet that is lent into a buffer of this core's own.
+    #[cold]
+    pub fn keep(&mut self, packet: &mut Packet) {
+        if packet.is_lent() {
+            let mut own = self.take();
+            match own.fill(packet.bytes()) {
+                true => *packet = own,
+                false => self.put(own),
+            }
         }
     }
 
@@ -91,8 +104,34 @@ impl Buffers {
         }
     }
 
+    /// The largest IP packet that each holds, in bytes.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// How many are free.
     pub fn len(&self) -> usize {
         self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lent_goes_back_and_is_kept_only_as_a_copy() {
+        let mut buffers = Buffers::new(100, 16, usize::MAX);
+        let mut lent = Packet::lent_copy(&[7; 200]);
+        buffers.put(Packet::lent_copy(&[7; 200]));
+        assert_eq!(buffers.len(), 0, "a buffer of a link's");
+        buffers.keep(&mut lent);
+        assert!(lent.is_lent(), "no buffer holds it");
+        let mut small = Packet::lent_copy(&[7; 60]);
+        buffers.keep(&mut small);
+        assert!(!small.is_lent());
+        assert_eq!(small.bytes(), [7; 60]);
+        buffers.put(small);
+        assert_eq!(buffers.len(), 1);
     }
 }

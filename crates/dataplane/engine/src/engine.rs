@@ -306,6 +306,12 @@ impl Engine {
         self.core.in_flight.slots.in_use() + self.core.done.jobs.len()
     }
 
+    /// The largest IP packet that a buffer of [`Engine::buffer`] holds, in bytes.
+    #[inline]
+    pub fn packet_capacity(&self) -> usize {
+        self.core.buffers.capacity()
+    }
+
     /// An empty packet buffer.
     #[inline]
     pub fn buffer(&mut self) -> Packet {

@@ -83,6 +83,7 @@ impl Core {
             return Ok(true);
         }
         let now = self.sa_time(db);
+        self.buffers.keep(packet);
         match db.edges.reassembler.push_through(now, packet, spec.session.0) {
             Reassembly::Whole | Reassembly::Complete => Ok(true),
             Reassembly::Held => Ok(false),

@@ -1,7 +1,7 @@
 //! One packet into several and several into one, through a whole engine with a second library and a card: aggregation,
 //! fragments before and behind IPsec, answers to sources, policies that let packets pass, classes.
 
-use forebay_crypto::{Direction, Job, JobSpec, SaKeys, SecretBytes, Suite};
+use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{Addresses, Clock, Engine, Limits, Order, ProcessorSetup, Scheduling, Settings};
@@ -83,6 +83,20 @@ type Refused = Vec<(u64, DropReason)>;
 
 /// Admits `packets`, a millisecond apart, and gives what comes out with its tag; the reasons of what did not get in.
 fn pass(engine: &mut Engine, direction: Direction, packets: &[Vec<u8>]) -> (Passed, Refused) {
+    pass_in(engine, direction, packets, |engine, bytes| {
+        let mut packet = engine.buffer();
+        assert!(packet.fill(bytes));
+        packet
+    })
+}
+
+/// The same in other buffers.
+fn pass_in(
+    engine: &mut Engine,
+    direction: Direction,
+    packets: &[Vec<u8>],
+    buffer: impl Fn(&mut Engine, &[u8]) -> Packet,
+) -> (Passed, Refused) {
     let (mut out, mut refused) = (Vec::new(), Vec::new());
     let mut take = |engine: &mut Engine| {
         let outputs: Vec<_> = engine.outputs().collect();
@@ -98,8 +112,7 @@ fn pass(engine: &mut Engine, direction: Direction, packets: &[Vec<u8>]) -> (Pass
             engine.poll();
             take(engine);
         }
-        let mut packet = engine.buffer();
-        assert!(packet.fill(bytes));
+        let packet = buffer(engine, bytes);
         if let Err((packet, reason)) = engine.admit(direction, packet, tag as u64) {
             engine.recycle(packet);
             refused.push((tag as u64, reason));
@@ -208,6 +221,12 @@ fn fragments_of_esp_are_put_together_and_inner_fragments_pass() {
         let (opened, refused) = pass(&mut far, Direction::Open, &wire);
         assert_eq!(refused, []);
         assert!(opened.iter().map(|(_, packet)| packet).eq(&plains), "{encapsulation:?}");
+        // In buffers of a link, which are too small for whole datagrams.
+        let mut far = engine(one(Direction::Open, set), settings());
+        let (opened, refused) =
+            pass_in(&mut far, Direction::Open, &wire, |_, bytes| Packet::lent_copy(bytes));
+        assert_eq!(refused, []);
+        assert!(opened.iter().map(|(_, packet)| packet).eq(&plains), "{encapsulation:?}, lent");
     }
 }
 

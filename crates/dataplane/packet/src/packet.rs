@@ -1,15 +1,16 @@
 //! A packet buffer with room before and behind the packet.
 
+use crate::Memory;
+
 /// A packet in a fixed buffer, with headroom for outer headers and tailroom for
 /// padding and ICV; growing a packet moves its ends, never its bytes.
 ///
 /// The default is a packet without a buffer, which holds nothing: what is left where a packet was taken.
 #[derive(Default)]
 pub struct Packet {
-    data: Box<[u8]>,
+    data: Memory,
     start: u32,
     end: u32,
-    home: u8,
 }
 
 impl Packet {
@@ -21,6 +22,9 @@ impl Packet {
     /// Room kept behind a packet: padding (up to 255 + 2), ICV (up to 32).
     pub const TAILROOM: usize = 320;
 
+    /// The home of packets that are lent.
+    pub const LENT: u8 = u8::MAX;
+
     /// An empty packet that can hold `capacity` bytes of IP packet.
     ///
     /// # Panics
@@ -29,19 +33,61 @@ impl Packet {
         assert!(capacity <= 1 << 20, "a packet of {capacity} bytes");
         let size = Packet::HEADROOM + capacity + Packet::TAILROOM;
         let start = Packet::HEADROOM as u32;
-        Packet { data: vec![0; size].into_boxed_slice(), start, end: start, home: 0 }
+        Packet { data: Memory::zeroed(size as u32), start, end: start }
+    }
+
+    /// The `len` bytes of `memory` from `start` on.
+    ///
+    /// # Panics
+    /// If it has fewer.
+    #[inline]
+    pub fn from_memory(memory: Memory, start: u32, len: u32) -> Packet {
+        let end = u64::from(start) + u64::from(len);
+        if end > memory.len() as u64 {
+            no_range(start as usize, end as usize, memory.len());
+        }
+        Packet { data: memory, start, end: end as u32 }
+    }
+
+    /// A copy of `bytes` in a buffer that is lent and has no more room than is promised: for tests of who takes packets from links.
+    #[doc(hidden)]
+    pub fn lent_copy(bytes: &[u8]) -> Packet {
+        let (start, len) = (Packet::HEADROOM as u32, bytes.len() as u32);
+        let memory = Memory::lent_zeroed(start + len + Packet::TAILROOM as u32);
+        let mut packet = Packet::from_memory(memory, start, len);
+        packet.bytes_mut().copy_from_slice(bytes);
+        packet
+    }
+
+    /// Takes its memory, with what stands in it; the packet then has no buffer.
+    #[inline]
+    pub fn take_memory(&mut self) -> Memory {
+        std::mem::take(self).data
+    }
+
+    /// The memory in which it stands.
+    #[inline]
+    pub fn memory(&self) -> &Memory {
+        &self.data
+    }
+
+    /// Whether its memory is a link's, which gets it back when the packet is dropped or sent. Such a buffer may be smaller than
+    /// others, and who keeps packets for long keeps a copy: links have a limited number of them.
+    #[inline]
+    pub fn is_lent(&self) -> bool {
+        self.data.is_lent()
     }
 
     /// Notes to which pool of buffers this one belongs: a number of its owner's choice, 0 at first. It stays with
     /// the buffer whatever is copied into it.
     pub fn set_home(&mut self, home: u8) {
-        self.home = home;
+        self.data.set_home(home);
     }
 
     /// The number that [`Packet::set_home`] noted.
     #[inline]
     pub fn home(&self) -> u8 {
-        self.home
+        self.data.home()
     }
 
     /// The largest IP packet that [`Packet::fill`] takes, in bytes.
@@ -202,5 +248,35 @@ fn no_range(start: usize, end: usize, len: usize) -> ! {
 impl std::fmt::Debug for Packet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Packet({} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_no_larger_than_half_a_cache_line() {
+        assert_eq!(size_of::<Packet>(), 32);
+    }
+
+    #[test]
+    fn memory_comes_and_goes_with_what_stands_in_it() {
+        let mut memory = Memory::zeroed(1_000);
+        memory[400..404].copy_from_slice(b"abcd");
+        let mut packet = Packet::from_memory(memory, 400, 4);
+        assert_eq!((packet.bytes(), packet.offset(), packet.capacity()), (&b"abcd"[..], 400, 360));
+        assert!(!packet.is_lent() && packet.has_buffer());
+        assert_eq!(packet.grow(400, 596), Some(()));
+        assert_eq!(packet.grow(1, 0), None);
+        let memory = packet.take_memory();
+        assert_eq!(&memory[400..404], b"abcd");
+        assert!(!packet.has_buffer() && packet.is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "5..11 in 10 bytes")]
+    fn a_range_outside_the_memory_is_refused() {
+        Packet::from_memory(Memory::zeroed(10), 5, 6);
     }
 }
