@@ -1,8 +1,16 @@
 // What links-dpdk needs of DPDK's network devices (ethdev): much of that API is inline functions and macros.
 //
 // A port has a pool of buffers (mbufs), and each of its queues is used by one thread at a time. Frames are received in
-// bursts of at most BURST, are read where they are, and go back to the pool before the next burst. Frames to be sent are
-// copied into buffers of the pool.
+// bursts of at most BURST and are read where they are. They go back to the pool before the next burst, unless they are lent:
+// then whoever has the packet owns the mbuf, works in it, and has it sent by any port or gives it back. Other frames to be
+// sent are copied into buffers of the pool.
+//
+//	| mbuf | before | headroom | Ethernet | IP packet ... | room |
+//	       ^ start  ^ buf_addr ^ the driver's data_off
+//
+// Packets want more room in front of them than drivers leave. `before` is that: the private area of an mbuf, which stands right
+// in front of its buffer and which no driver touches. So an mbuf is never taken apart: it has its own buffer, with the
+// addresses that its pool has given it, and goes where DPDK's own programs send it.
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,6 +20,7 @@
 #include <string.h>
 
 #include <rte_bus_vdev.h>
+#include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_errno.h>
@@ -42,6 +51,9 @@ struct fb_received {
 	const uint8_t *data;
 	uint32_t len;
 	uint32_t flags;
+	// Its mbuf's memory, where it may be lent: `before`, headroom and buffer.
+	uint8_t *start;
+	uint32_t room;
 };
 enum { CHECKSUM_GOOD = 1, CHECKSUM_BAD = 2, TOO_LONG = 4, WAS_CHAINED = 8 };
 
@@ -49,17 +61,38 @@ enum { CHECKSUM_GOOD = 1, CHECKSUM_BAD = 2, TOO_LONG = 4, WAS_CHAINED = 8 };
 struct fb_frame {
 	const uint8_t *packet;
 	uint32_t len;
+	// The memory of a lent mbuf in which the packet stands; without one, it is copied.
+	uint8_t *start;
 	uint8_t header[ETHERNET];
+	// The caller's.
+	void *lent;
 };
+
+// The fields of `Lent` in port.rs.
+struct fb_lent {
+	// Room that packets are to have in front of them and behind them.
+	uint32_t headroom, tailroom;
+	// Buffers that stay for devices: with fewer in the pool none is lent.
+	uint32_t reserve;
+};
+
+// Room between an mbuf and its buffer, so that a packet behind an Ethernet header has so much in front of it.
+static uint16_t before(const struct fb_lent *lent)
+{
+	const uint32_t has = RTE_PKTMBUF_HEADROOM + ETHERNET;
+	return lent->headroom > has ? RTE_ALIGN_CEIL(lent->headroom - has, RTE_CACHE_LINE_SIZE) : 0;
+}
 
 struct fb_port {
 	uint16_t number;
 	struct rte_device *device;
 	struct rte_mempool *pool;
+	struct fb_lent lent;
 };
 
 struct fb_port_queue {
 	struct rte_mempool *pool;
+	struct fb_lent lent;
 	uint16_t port, queue;
 	uint16_t received;
 	// Frames that the device did not take, sent before others.
@@ -146,7 +179,7 @@ static int configure(uint16_t number, const struct rte_eth_dev_info *info, uint1
 	memset(&config, 0, sizeof config);
 	config.rxmode.mtu = mtu;
 	config.rxmode.offloads = info->rx_offload_capa & (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_SCATTER);
-	config.txmode.offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	// Not MBUF_FAST_FREE: a queue also sends what was lent from another port's pool.
 	// A device that spreads packets in its own way has no such offload.
 	if (queues > 1 && (info->flow_type_rss_offloads & spread) != 0) {
 		config.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -165,21 +198,76 @@ void fb_port_discard(uint16_t number)
 	rte_dev_remove(info.device);
 }
 
+// Pools without a device: packets in their buffers are still on their way, or the other end of a ring has some. They are freed when
+// all buffers are back, and a while after: who gives the last one back may be at it still. What finds no place stays for ever.
+#define RETIRED 64
+#define AT_IT_US 1000
+static pthread_mutex_t retiring = PTHREAD_MUTEX_INITIALIZER;
+static struct retired {
+	struct rte_mempool *pool;
+	// When it was first seen whole; 0: it has not been.
+	uint64_t whole;
+} retired[RETIRED];
+
+static void sweep(void)
+{
+	const uint64_t now = rte_get_timer_cycles(), wait = rte_get_timer_hz() / 1000000 * AT_IT_US;
+	pthread_mutex_lock(&retiring);
+	for (unsigned at = 0; at < RETIRED; at++) {
+		struct retired *one = &retired[at];
+		if (one->pool == NULL || !rte_mempool_full(one->pool))
+			continue;
+		if (one->whole == 0) {
+			one->whole = now;
+		} else if (now - one->whole >= wait) {
+			rte_mempool_free(one->pool);
+			one->pool = NULL;
+		}
+	}
+	pthread_mutex_unlock(&retiring);
+}
+
+static void retire(struct rte_mempool *pool)
+{
+	pthread_mutex_lock(&retiring);
+	for (unsigned at = 0; at < RETIRED; at++) {
+		if (retired[at].pool == NULL) {
+			retired[at] = (struct retired){.pool = pool, .whole = 0};
+			break;
+		}
+	}
+	pthread_mutex_unlock(&retiring);
+	sweep();
+	rte_delay_us_sleep(2 * AT_IT_US);
+	sweep();
+}
+
+// Buffers of ports that are closed which have not come back.
+uint32_t fb_port_away(void)
+{
+	uint32_t away = 0;
+	pthread_mutex_lock(&retiring);
+	for (unsigned at = 0; at < RETIRED; at++)
+		if (retired[at].pool != NULL)
+			away += rte_mempool_in_use_count(retired[at].pool);
+	pthread_mutex_unlock(&retiring);
+	return away;
+}
+
 void fb_port_close(struct fb_port *port)
 {
 	rte_eth_dev_stop(port->number);
 	rte_eth_dev_close(port->number);
 	rte_dev_remove(port->device);
-	// What the other end of a ring still has is not freed under it.
-	if (port->pool != NULL && rte_mempool_full(port->pool))
-		rte_mempool_free(port->pool);
+	if (port->pool != NULL)
+		retire(port->pool);
 	free(port);
 }
 
 // Starts a device with so many queues of so many descriptors, and a pool of so many buffers with so much room for a frame.
 // Where a device is not started, `error` has the error number.
 struct fb_port *fb_port_start(uint16_t number, uint16_t queues, uint16_t descriptors, uint16_t mtu, uint32_t buffers,
-			      uint16_t room, int *error)
+			      uint16_t room, const struct fb_lent *lent, int *error)
 {
 	static unsigned pools;
 	struct rte_eth_dev_info info;
@@ -191,8 +279,11 @@ struct fb_port *fb_port_start(uint16_t number, uint16_t queues, uint16_t descrip
 		goto refused;
 	port->number = number;
 	port->device = info.device;
+	port->lent = *lent;
+	sweep();
 	snprintf(name, sizeof name, "forebay_port_%u", __atomic_fetch_add(&pools, 1, __ATOMIC_RELAXED));
-	port->pool = rte_pktmbuf_pool_create(name, buffers, 256, 0, RTE_PKTMBUF_HEADROOM + room, rte_eth_dev_socket_id(number));
+	port->pool = rte_pktmbuf_pool_create(name, buffers, 256, before(lent), RTE_PKTMBUF_HEADROOM + room,
+					     rte_eth_dev_socket_id(number));
 	if (port->pool == NULL) {
 		result = rte_errno != 0 ? -rte_errno : -ENOMEM;
 		goto refused;
@@ -231,18 +322,22 @@ struct fb_port_queue *fb_port_queue(const struct fb_port *port, uint16_t queue)
 	struct fb_port_queue *made = calloc(1, sizeof *made);
 	if (made != NULL) {
 		made->pool = port->pool;
+		made->lent = port->lent;
 		made->port = port->number;
 		made->queue = queue;
 	}
 	return made;
 }
 
-void fb_port_queue_free(struct fb_port_queue *queue)
+// Frees a queue; how many frames it had that the device had not taken.
+uint32_t fb_port_queue_free(struct fb_port_queue *queue)
 {
+	const uint32_t left = queue->left;
 	rte_pktmbuf_free_bulk(queue->rx, queue->received);
 	rte_pktmbuf_free_bulk(queue->tx, queue->left);
 	free(queue->linear);
 	free(queue);
+	return left;
 }
 
 int fb_port_is_up(const struct fb_port *port)
@@ -261,11 +356,30 @@ void fb_port_counts(const struct fb_port *port, struct fb_counts *counts)
 	counts->no_buffers = stats.rx_nombuf;
 }
 
-// Gives the buffers of the last burst back.
-void fb_port_done(struct fb_port_queue *queue)
+// Gives the buffers of the last burst back, but for those that are lent: a bit for each.
+void fb_port_done(struct fb_port_queue *queue, uint64_t lent)
 {
-	rte_pktmbuf_free_bulk(queue->rx, queue->received);
+	uint16_t kept = 0;
+	for (uint16_t at = 0; at < queue->received; at++)
+		if ((lent >> at & 1) == 0)
+			queue->rx[kept++] = queue->rx[at];
+	rte_pktmbuf_free_bulk(queue->rx, kept);
 	queue->received = 0;
+}
+
+// Takes a lent buffer back, from any thread.
+void fb_port_give_back(uint8_t *start)
+{
+	rte_pktmbuf_free((struct rte_mbuf *)start - 1);
+}
+
+// Whether a frame may be lent: its mbuf has its own buffer, nobody else has it, and there is room around the packet.
+static int is_fit(const struct fb_port_queue *queue, const struct rte_mbuf *mbuf, uint16_t in_front)
+{
+	return mbuf->nb_segs == 1 && RTE_MBUF_DIRECT(mbuf) && rte_mbuf_refcnt_read(mbuf) == 1 &&
+	       (const uint8_t *)mbuf->buf_addr == (const uint8_t *)(mbuf + 1) + in_front &&
+	       (uint32_t)in_front + mbuf->data_off + ETHERNET >= queue->lent.headroom &&
+	       (uint32_t)mbuf->data_off + mbuf->data_len + queue->lent.tailroom <= mbuf->buf_len;
 }
 
 // Puts a frame of several buffers together at place `at` of the burst.
@@ -293,9 +407,19 @@ uint32_t fb_port_receive(struct fb_port_queue *queue, struct fb_received *out, u
 	if (!is_known)
 		introduce();
 	const uint16_t got = rte_eth_rx_burst(queue->port, queue->queue, queue->rx, n < BURST ? n : BURST);
+	const uint16_t in_front = before(&queue->lent);
+	// Those in the caches of threads are not counted: too few rather than too many.
+	const struct rte_mempool *pool = queue->pool;
+	const int lends = got > 0 && rte_mempool_get_ops(pool->ops_index)->get_count(pool) >= queue->lent.reserve;
 	queue->received = got;
 	for (uint16_t at = 0; at < got; at++) {
-		const struct rte_mbuf *mbuf = queue->rx[at];
+		struct rte_mbuf *mbuf = queue->rx[at];
+		out[at].start = NULL;
+		out[at].room = 0;
+		if (lends && is_fit(queue, mbuf, in_front)) {
+			out[at].start = (uint8_t *)(mbuf + 1);
+			out[at].room = in_front + mbuf->buf_len;
+		}
 		const uint64_t checksum = mbuf->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
 		out[at].data = rte_pktmbuf_mtod(mbuf, const uint8_t *);
 		out[at].len = mbuf->data_len;
@@ -320,9 +444,52 @@ uint32_t fb_port_flush(struct fb_port_queue *queue)
 	return queue->left;
 }
 
-// Sends frames, of which it takes as many as there is room for, in order; how many it took. `no_buffers` says whether it was
-// for the want of buffers that it took no more. A frame that is longer than a buffer must not be given.
-uint32_t fb_port_send(struct fb_port_queue *queue, const struct fb_frame *frames, uint32_t n, uint32_t *no_buffers)
+// Readies the mbuf in which a packet stands, with the header in front of it; NULL if there is no room for that in its buffer.
+static struct rte_mbuf *in_place(const struct fb_frame *frame)
+{
+	struct rte_mbuf *mbuf = (struct rte_mbuf *)frame->start - 1;
+	const uint8_t *buffer = mbuf->buf_addr;
+	if (frame->packet < buffer + ETHERNET)
+		return NULL;
+	memcpy(frame->start + (frame->packet - frame->start) - ETHERNET, frame->header, ETHERNET);
+	mbuf->data_off = frame->packet - buffer - ETHERNET;
+	mbuf->data_len = mbuf->pkt_len = ETHERNET + frame->len;
+	// What its reception has left.
+	mbuf->ol_flags = 0;
+	mbuf->tx_offload = 0;
+	mbuf->vlan_tci = 0;
+	return mbuf;
+}
+
+// Puts a burst of frames into queue->tx; 0 for the want of buffers. `start` is cleared of those that are copied.
+static int ready(struct fb_port_queue *queue, struct fb_frame *frames, uint16_t n)
+{
+	struct rte_mbuf *copies[BURST];
+	uint16_t copied = 0, next = 0;
+	for (uint16_t at = 0; at < n; at++) {
+		queue->tx[at] = frames[at].start != NULL ? in_place(&frames[at]) : NULL;
+		copied += queue->tx[at] == NULL;
+	}
+	if (copied > 0 && rte_pktmbuf_alloc_bulk(queue->pool, copies, copied) != 0)
+		return 0;
+	for (uint16_t at = 0; next < copied; at++) {
+		struct fb_frame *frame = &frames[at];
+		if (queue->tx[at] != NULL)
+			continue;
+		struct rte_mbuf *mbuf = queue->tx[at] = copies[next++];
+		uint8_t *to = rte_pktmbuf_mtod(mbuf, uint8_t *);
+		memcpy(to, frame->header, ETHERNET);
+		memcpy(to + ETHERNET, frame->packet, frame->len);
+		mbuf->data_len = mbuf->pkt_len = ETHERNET + frame->len;
+		frame->start = NULL;
+	}
+	return 1;
+}
+
+// Sends frames, of which it takes as many as there is room for, in order; how many it took. The mbufs of those whose `start` is
+// not cleared are the device's then. `no_buffers` says whether it was for the want of buffers that it took no more, and `left`
+// how many that it took the device has not taken yet. A frame that is copied must not be longer than a buffer.
+uint32_t fb_port_send(struct fb_port_queue *queue, struct fb_frame *frames, uint32_t n, uint32_t *no_buffers, uint32_t *left)
 {
 	uint32_t taken = 0;
 	*no_buffers = 0;
@@ -330,21 +497,13 @@ uint32_t fb_port_send(struct fb_port_queue *queue, const struct fb_frame *frames
 		introduce();
 	while (taken < n && fb_port_flush(queue) == 0) {
 		const uint16_t now = n - taken < BURST ? n - taken : BURST;
-		if (rte_pktmbuf_alloc_bulk(queue->pool, queue->tx, now) != 0) {
+		if (!ready(queue, frames + taken, now)) {
 			*no_buffers = 1;
 			break;
-		}
-		for (uint16_t at = 0; at < now; at++) {
-			const struct fb_frame *frame = &frames[taken + at];
-			struct rte_mbuf *mbuf = queue->tx[at];
-			uint8_t *to = rte_pktmbuf_mtod(mbuf, uint8_t *);
-			memcpy(to, frame->header, ETHERNET);
-			memcpy(to + ETHERNET, frame->packet, frame->len);
-			mbuf->data_len = mbuf->pkt_len = ETHERNET + frame->len;
 		}
 		queue->left = now;
 		taken += now;
 	}
-	fb_port_flush(queue);
+	*left = fb_port_flush(queue);
 	return taken;
 }

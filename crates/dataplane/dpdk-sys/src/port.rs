@@ -1,14 +1,24 @@
 //! Network devices of DPDK (ethdev): ports with queues, of which each is used by one thread at a time.
+//!
+//! What comes may be taken as a [`Packet`] in the device's buffer, which is then lent: see `port.c`. The packet is sent as it is by
+//! [`Queue::send_packets`] of any port, or gives the buffer back when it is dropped.
 
-use std::ffi::{CString, c_char, c_int};
+use std::cell::Cell;
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use forebay_packet::{Lender, Memory, Packet};
 
 /// Most frames of a burst.
 pub const BURST: usize = 64;
 /// Length of an Ethernet header without tags.
 pub const ETHERNET: usize = 14;
+
+/// Buffers of each queue that are never lent: for what the device receives meanwhile, and for copies.
+const RESERVE: u32 = 4 * BURST as u32;
 
 /// What a device can do.
 #[repr(C)]
@@ -40,7 +50,26 @@ struct Received {
     data: *const u8,
     len: u32,
     flags: u32,
+    start: *mut u8,
+    room: u32,
 }
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Lent {
+    headroom: u32,
+    tailroom: u32,
+    reserve: u32,
+}
+
+unsafe fn give_back(start: NonNull<u8>, _: u32) {
+    // SAFETY: a buffer that was lent; DPDK takes it from any thread.
+    unsafe { fb_port_give_back(start.as_ptr()) };
+}
+
+/// Whose the buffers of all ports are.
+// SAFETY: only buffers of mbufs are lent by it.
+static PORTS: Lender = unsafe { Lender::new(give_back) };
 
 const CHECKSUM_GOOD: u32 = 1;
 const CHECKSUM_BAD: u32 = 2;
@@ -48,32 +77,102 @@ const TOO_LONG: u32 = 4;
 const WAS_CHAINED: u32 = 8;
 
 /// A frame that has come.
-#[derive(Clone, Copy, Debug)]
 pub struct Arrived<'a> {
+    received: &'a Received,
+    at: usize,
+    /// Those of the burst that are lent: a bit for each.
+    lent: &'a Cell<u64>,
+}
+
+impl Arrived<'_> {
     /// Its bytes; empty if it was longer than any that is received.
-    pub bytes: &'a [u8],
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match self.is_too_long() {
+            true => &[],
+            // SAFETY: so many bytes of a buffer that is the queue's until its burst is done, and that is lent only if this value
+            // is given for it.
+            false => unsafe { std::slice::from_raw_parts(self.received.data, self.received.len as usize) },
+        }
+    }
+
     /// What the device says about the checksum of its IPv4 header; `None`: nothing.
-    pub checksum: Option<bool>,
+    #[inline]
+    pub fn checksum(&self) -> Option<bool> {
+        match self.received.flags & (CHECKSUM_GOOD | CHECKSUM_BAD) {
+            0 => None,
+            flags => Some(flags == CHECKSUM_GOOD),
+        }
+    }
+
     /// Whether it came in several buffers and was put together.
-    pub was_chained: bool,
+    pub fn was_chained(&self) -> bool {
+        self.received.flags & WAS_CHAINED != 0
+    }
+
     /// Whether it was too long to be put together.
-    pub is_too_long: bool,
+    pub fn is_too_long(&self) -> bool {
+        self.received.flags & TOO_LONG != 0
+    }
+
+    /// Puts the packet behind the Ethernet header, of so many bytes, behind those of `into`, in its buffer. `Err`: the buffer cannot
+    /// be lent, because the port has too few or there is too little room around the packet.
+    #[inline]
+    pub fn lend(self, len: usize, into: &mut Vec<Packet>) -> Result<(), Self> {
+        let Received { data, start, room, .. } = *self.received;
+        let Some(start) = NonNull::new(start).filter(|_| ETHERNET + len <= self.received.len as usize) else {
+            return Err(self);
+        };
+        let (from, len) = ((data.addr() - start.addr().get() + ETHERNET) as u32, len as u32);
+        assert!(u64::from(from) + u64::from(len) <= u64::from(room), "a frame outside its buffer");
+        into.reserve(1);
+        self.lent.set(self.lent.get() | 1 << self.at);
+        // SAFETY: `room` bytes from there, of memory that is never uninitialised, are of one mbuf. Its frame is looked at through this
+        // value only, and the queue does not give it back.
+        let memory = unsafe { Memory::lent(start, room, &PORTS) };
+        let at = into.len();
+        // Written where it stays: what `push` would do if it failed has the packet made elsewhere first, and a copy of what has just
+        // been written in other pieces waits for as long as for a cache miss, in each packet.
+        into.spare_capacity_mut()[0].write(Packet::from_memory(memory, from, len));
+        // SAFETY: there was room, and it has been written.
+        unsafe { into.set_len(at + 1) };
+        Ok(())
+    }
 }
 
 /// A frame to be sent.
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct Frame<'a> {
     packet: *const u8,
     len: u32,
+    start: *mut u8,
     header: [u8; ETHERNET],
+    /// The packet with the memory at `start`.
+    lent: Option<&'a mut Packet>,
     _packet: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Frame<'a> {
-    /// A header and what stands behind it.
+    /// A header and what stands behind it, which is copied.
     pub fn new(header: [u8; ETHERNET], packet: &'a [u8]) -> Frame<'a> {
-        Frame { packet: packet.as_ptr(), len: packet.len() as u32, header, _packet: PhantomData }
+        let (len, start) = (packet.len() as u32, std::ptr::null_mut());
+        Frame { packet: packet.as_ptr(), len, start, header, lent: None, _packet: PhantomData }
+    }
+
+    /// A header and the first bytes of a packet. One that is lent by any port is sent as it is, and has no buffer any more when it was
+    /// taken; all others are copied.
+    ///
+    /// # Panics
+    /// If it has fewer bytes.
+    #[inline]
+    pub fn of_packet(header: [u8; ETHERNET], packet: &'a mut Packet, len: usize) -> Frame<'a> {
+        let bytes = &packet.bytes()[..len];
+        let (first, len) = (bytes.as_ptr(), len as u32);
+        let (start, lent) = match packet.memory().is_of(&PORTS) {
+            Some(start) => (start.as_ptr(), Some(packet)),
+            None => (std::ptr::null_mut(), None),
+        };
+        Frame { packet: first, len, start, header, lent, _packet: PhantomData }
     }
 }
 
@@ -84,6 +183,8 @@ pub struct Sent {
     pub taken: usize,
     /// There were no buffers for the others. Otherwise the device had no room.
     pub lacks_buffers: bool,
+    /// How many that were taken the device has not taken yet: see [`Queue::flush`].
+    pub left: usize,
 }
 
 #[repr(C)]
@@ -107,18 +208,33 @@ unsafe extern "C" {
         mtu: u16,
         buffers: u32,
         room: u16,
+        lent: *const Lent,
         error: *mut c_int,
     ) -> *mut RawPort;
     fn fb_port_discard(number: u16);
     fn fb_port_close(port: *mut RawPort);
     fn fb_port_queue(port: *const RawPort, queue: u16) -> *mut RawQueue;
-    fn fb_port_queue_free(queue: *mut RawQueue);
+    fn fb_port_queue_free(queue: *mut RawQueue) -> u32;
     fn fb_port_is_up(port: *const RawPort) -> c_int;
     fn fb_port_counts(port: *const RawPort, counts: *mut Counts);
-    fn fb_port_done(queue: *mut RawQueue);
+    fn fb_port_done(queue: *mut RawQueue, lent: u64);
+    fn fb_port_give_back(start: *mut u8);
+    fn fb_port_away() -> u32;
     fn fb_port_receive(queue: *mut RawQueue, out: *mut Received, n: u32) -> u32;
     fn fb_port_flush(queue: *mut RawQueue) -> u32;
-    fn fb_port_send(queue: *mut RawQueue, frames: *const Frame<'_>, n: u32, no_buffers: *mut u32) -> u32;
+    fn fb_port_send(
+        queue: *mut RawQueue,
+        frames: *mut c_void,
+        n: u32,
+        no_buffers: *mut u32,
+        left: *mut u32,
+    ) -> u32;
+}
+
+/// Buffers of ports that are closed which have not come back: of packets on their way, and those that drivers have lost.
+pub fn away() -> usize {
+    // SAFETY: looks at pools under their lock.
+    unsafe { fb_port_away() as usize }
 }
 
 /// Whether DPDK, which has been started, has a driver for virtual devices of this name, or a bus with such a place. Nothing is
@@ -188,8 +304,14 @@ impl Started {
         const ENOMEM: i32 = 12;
         let Start { queues, descriptors, mtu, buffers, room } = *start;
         let mut error = 0;
+        let lent = Lent {
+            headroom: Packet::HEADROOM as u32,
+            tailroom: Packet::TAILROOM as u32,
+            reserve: u32::from(queues) * RESERVE,
+        };
         // SAFETY: DPDK checks the numbers.
-        let raw = unsafe { fb_port_start(number, queues, descriptors, mtu, buffers, room, &mut error) };
+        let raw =
+            unsafe { fb_port_start(number, queues, descriptors, mtu, buffers, room, &lent, &mut error) };
         let started = NonNull::new(raw).map(Started).ok_or(error.wrapping_neg())?;
         // SAFETY: a device that was started; a number below that of its queues.
         let queue = |number| NonNull::new(unsafe { fb_port_queue(started.0.as_ptr(), number) }).map(Queued);
@@ -225,10 +347,21 @@ impl Drop for Queued {
     }
 }
 
+impl Queued {
+    /// Ends it; how many frames were left for the device.
+    fn end(self) -> u32 {
+        let raw = ManuallyDrop::new(self).0;
+        // SAFETY: as when it is dropped, which it is not.
+        unsafe { fb_port_queue_free(raw.as_ptr()) }
+    }
+}
+
 /// A device, and what it has lost before it was made again.
 struct Device {
     started: Option<Started>,
     lost_before: Counts,
+    /// Frames that queues had for it when it was made again.
+    unsent: u64,
 }
 
 /// A device that was started. It is stopped and removed from DPDK when it and all of its queues are dropped.
@@ -250,7 +383,7 @@ impl Port {
     /// An error number. The device is removed then.
     pub fn start(number: u16, start: &Start) -> Result<Arc<Port>, i32> {
         let (started, queues) = Started::new(number, start)?;
-        let device = Device { started: Some(started), lost_before: Counts::default() };
+        let device = Device { started: Some(started), lost_before: Counts::default(), unsent: 0 };
         let queues = queues.into_iter().map(Mutex::new).collect();
         Ok(Arc::new(Port { queues, device: Mutex::new(device), start: *start }))
     }
@@ -272,7 +405,10 @@ impl Port {
         // Whoever wants to see the device does not wait for it.
         drop(device);
         // Waits for a burst that is received or sent.
-        self.queues.iter().for_each(|queue| drop(lock(queue).take()));
+        let left =
+            self.queues.iter().filter_map(|queue| lock(queue).take()).map(|queue| u64::from(queue.end()));
+        let left: u64 = left.sum();
+        lock(&self.device).unsent += left;
         drop(old);
         let number = find(name, arguments)?;
         let (started, queues) = Started::new(number, &self.start)?;
@@ -293,6 +429,11 @@ impl Port {
         let device = lock(&self.device);
         // SAFETY: a device that was started.
         device.started.as_ref().is_some_and(|started| unsafe { fb_port_is_up(started.0.as_ptr()) != 0 })
+    }
+
+    /// Frames that were taken to be sent, and that the device had not taken when it was made again.
+    pub fn unsent(&self) -> u64 {
+        lock(&self.device).unsent
     }
 
     /// What it has lost.
@@ -329,33 +470,26 @@ impl Queue {
 
     /// Receives at most `room` frames, in one burst; how many came. Each is given to `take` where it is.
     pub fn receive(&mut self, room: usize, mut take: impl FnMut(Arrived<'_>)) -> usize {
-        /// Gives the buffers back, whatever `take` does.
-        struct Done(NonNull<RawQueue>);
-        impl Drop for Done {
+        /// Gives back the buffers that are not lent, whatever `take` does.
+        struct Done<'a>(NonNull<RawQueue>, &'a Cell<u64>);
+        impl Drop for Done<'_> {
             fn drop(&mut self) {
-                // SAFETY: the queue of the borrow below; nobody reads the frames any more.
-                unsafe { fb_port_done(self.0.as_ptr()) };
+                // SAFETY: the queue of the borrow below; nobody reads the frames any more but those who were lent them.
+                unsafe { fb_port_done(self.0.as_ptr(), self.1.get()) };
             }
         }
         let guard = self.now();
         let Some(Queued(raw)) = guard.as_deref().and_then(Option::as_ref) else { return 0 };
-        let mut received = [Received { data: std::ptr::null(), len: 0, flags: 0 }; BURST];
+        let mut received = [const { MaybeUninit::<Received>::uninit() }; BURST];
         let room = room.min(BURST) as u32;
         // SAFETY: there is room for as many, and the buffers of the last burst have been given back.
-        let got = unsafe { fb_port_receive(raw.as_ptr(), received.as_mut_ptr(), room) } as usize;
-        let _done = Done(*raw);
-        for frame in received.iter().take(got) {
-            let is_too_long = frame.flags & TOO_LONG != 0;
-            let bytes = match is_too_long {
-                true => &[],
-                // SAFETY: so many bytes of a buffer that is this queue's until `_done` is dropped.
-                false => unsafe { std::slice::from_raw_parts(frame.data, frame.len as usize) },
-            };
-            let checksum = match frame.flags & (CHECKSUM_GOOD | CHECKSUM_BAD) {
-                0 => None,
-                flags => Some(flags == CHECKSUM_GOOD),
-            };
-            take(Arrived { bytes, checksum, was_chained: frame.flags & WAS_CHAINED != 0, is_too_long });
+        let got = unsafe { fb_port_receive(raw.as_ptr(), received.as_mut_ptr().cast(), room) } as usize;
+        let lent = Cell::new(0);
+        let _done = Done(*raw, &lent);
+        for (at, received) in received[..got].iter().enumerate() {
+            // SAFETY: the shim has written so many.
+            let received = unsafe { received.assume_init_ref() };
+            take(Arrived { received, at, lent: &lent });
         }
         got
     }
@@ -365,7 +499,7 @@ impl Queue {
     ///
     /// # Panics
     /// If a frame is longer than a buffer.
-    pub fn send(&mut self, frames: &[Frame<'_>]) -> Sent {
+    pub fn send(&mut self, frames: &mut [Frame<'_>]) -> Sent {
         let longest = usize::from(self.port.start.room) - ETHERNET;
         assert!(
             frames.iter().all(|frame| frame.len as usize <= longest),
@@ -373,13 +507,22 @@ impl Queue {
         );
         let guard = self.now();
         let Some(Queued(raw)) = guard.as_deref().and_then(Option::as_ref) else {
-            return Sent { taken: 0, lacks_buffers: false };
+            return Sent { taken: 0, lacks_buffers: false, left: 0 };
         };
-        let mut no_buffers = 0;
-        // SAFETY: as many frames as it is told, none longer than a buffer; their packets outlive the call.
-        let taken =
-            unsafe { fb_port_send(raw.as_ptr(), frames.as_ptr(), frames.len() as u32, &mut no_buffers) };
-        Sent { taken: taken as usize, lacks_buffers: no_buffers != 0 }
+        let (mut no_buffers, mut left) = (0, 0);
+        let count = frames.len() as u32;
+        // SAFETY: as many frames as it is told, none longer than a buffer; their packets outlive the call, and of those with a `start`
+        // it is the beginning of the mbuf's memory in which they stand, to which `lent` is the only reference.
+        let taken = unsafe {
+            fb_port_send(raw.as_ptr(), frames.as_mut_ptr().cast(), count, &mut no_buffers, &mut left) as usize
+        };
+        for frame in &mut frames[..taken] {
+            // The device's now, but for those that the shim has copied.
+            if let Some(packet) = frame.lent.as_mut().filter(|_| !frame.start.is_null()) {
+                packet.take_memory().into_raw();
+            }
+        }
+        Sent { taken, lacks_buffers: no_buffers != 0, left: left as usize }
     }
 
     /// Gives the device what it has not taken yet; how many frames it still does not take.

@@ -23,7 +23,11 @@ mod link;
 mod messages;
 #[cfg(dpdk)]
 mod neighbours;
+#[cfg(dpdk)]
+mod open;
 mod options;
+#[cfg(dpdk)]
+mod sending;
 #[cfg(dpdk)]
 mod sockets;
 #[cfg(dpdk)]
@@ -71,7 +75,7 @@ pub fn start(device: &str) -> Result<(), Unavailable> {
 pub fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
     #[cfg(dpdk)]
     {
-        link::open(options)
+        open::open(options)
     }
     #[cfg(not(dpdk))]
     {
@@ -88,7 +92,7 @@ pub fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
 pub fn look(device: &str) -> Result<(), Unavailable> {
     #[cfg(dpdk)]
     {
-        link::look(device)
+        open::look(device)
     }
     #[cfg(not(dpdk))]
     {

@@ -76,5 +76,5 @@ mod outer_header;
 mod socket;
 
 #[cfg(target_os = "linux")]
-pub use link::{DeviceState, Link, RxDrops, TxReport};
+pub use link::{Copy, DeviceState, Link, RxDrops, TxReport, send_bytes};
 pub use link_type::LinkType;

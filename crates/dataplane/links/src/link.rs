@@ -4,7 +4,19 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use arrayvec::ArrayVec;
+use forebay_packet::Packet;
+
+/// Packets that are given at once to a link that has no buffers of its own: several of the kernel's trains of 64 KiB.
+const AT_ONCE: usize = 256;
+
+/// Copies a packet, given as header and body, into a buffer; `None` where it is not taken.
+pub type Copy<'a> = dyn FnMut(&[u8], &[u8]) -> Option<Packet> + 'a;
+
 /// A way for whole IP packets in and out, in bursts. Nothing waits, nothing allocates for a packet.
+///
+/// A link that has buffers of its own lends them ([`Link::receive_packets`]) and sends from them ([`Link::send_packets`]), so that
+/// no byte is copied between two such links of one kind; all others give bytes, and are given bytes.
 pub trait Link: Send {
     /// Takes the packets that are at hand, at most `room`, without waiting. Each is given as header and body,
     /// which stand one behind the other in the packet: so a segment of a large read, or a payload whose outer
@@ -14,8 +26,29 @@ pub trait Link: Send {
     /// What the kernel says of the descriptor, not of a packet; that nothing is at hand is none.
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize>;
 
+    /// The same as packets, which it puts behind those of `into`. A link that has buffers of its own lends them, with room for outer
+    /// headers ([`Packet::HEADROOM`], [`Packet::TAILROOM`]): it gets a buffer back when the packet is dropped, or sends it as it is.
+    /// All other packets stand where `copy` puts them. Returns how many came, those included that `copy` did not take.
+    ///
+    /// # Errors
+    /// As [`Link::receive`].
+    fn receive_packets(
+        &mut self,
+        room: usize,
+        into: &mut Vec<Packet>,
+        copy: &mut Copy<'_>,
+    ) -> io::Result<usize> {
+        self.receive(room, &mut |head, body| into.extend(copy(head, body)))
+    }
+
     /// Sends packets in order, of one flow at least. What becomes of each is in [`TxReport`].
     fn send(&mut self, packets: &[&[u8]]) -> TxReport;
+
+    /// The same, but a link that has buffers of its own takes those of packets that stand in one: such a packet has no buffer any
+    /// more when it was sent. All others stay as they are.
+    fn send_packets(&mut self, packets: &mut [&mut Packet]) -> TxReport {
+        send_bytes(packets, |bytes| self.send(bytes))
+    }
 
     /// For poll(2): readable when something has come, writable when what `would_block` may be tried again.
     fn fd(&self) -> BorrowedFd<'_>;
@@ -45,6 +78,22 @@ pub trait Link: Send {
     fn rx_drops(&self) -> RxDrops;
 }
 
+/// Sends the bytes of packets, as [`Link::send_packets`] does for a link that has no buffers of its own.
+pub fn send_bytes(packets: &[&mut Packet], mut send: impl FnMut(&[&[u8]]) -> TxReport) -> TxReport {
+    let mut report = TxReport::default();
+    let mut left = packets.len();
+    for burst in packets.chunks(AT_ONCE) {
+        left -= burst.len();
+        let bytes: ArrayVec<&[u8], AT_ONCE> = burst.iter().map(|packet| packet.bytes()).collect();
+        report.add(&send(&bytes));
+        if report.would_block > 0 {
+            report.would_block += left;
+            break;
+        }
+    }
+    report
+}
+
 /// The outcome of sending a burst of packets. Each packet is counted once: under `taken`, under a reason, or under
 /// `would_block`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +121,20 @@ pub struct TxReport {
 }
 
 impl TxReport {
+    /// Adds what became of another burst.
+    pub fn add(&mut self, sent: &TxReport) {
+        self.taken += sent.taken;
+        self.would_block += sent.would_block;
+        self.too_big += sent.too_big;
+        self.mtu = self.mtu.or(sent.mtu);
+        self.no_buffers += sent.no_buffers;
+        self.unreachable += sent.unreachable;
+        self.down += sent.down;
+        self.refused += sent.refused;
+        self.unfit += sent.unfit;
+        self.failed += sent.failed;
+    }
+
     /// Counts `packets` that a system call has refused with `error`; it has to be another one than that it
     /// would block.
     pub(crate) fn refuse(&mut self, error: &io::Error, packets: usize) {
@@ -113,6 +176,8 @@ pub struct DeviceState {
     pub linearised: u64,
     /// How many times the device was made again because its other end was gone.
     pub made_again: u64,
+    /// Packets that it had accepted and that were lost when the device was made again.
+    pub unsent: u64,
 }
 
 /// Counts of received packets that a link has not given, by reason.

@@ -368,6 +368,9 @@ pub struct DeviceDoc {
     pub linearised: u64,
     /// How many times the device was made again because its other end was gone.
     pub made_again: u64,
+    /// Packets that it had taken and that were lost when it was made again.
+    #[serde(default)]
+    pub unsent: u64,
 }
 
 /// What an engine did beyond passing packets on.

@@ -7,7 +7,8 @@ use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use forebay_links::capture::blocks::{self, Way};
-use forebay_links::{DeviceState, Link, RxDrops, TxReport};
+use forebay_links::{Copy, DeviceState, Link, RxDrops, TxReport, send_bytes};
+use forebay_packet::Packet;
 
 use super::{ROOM, Slot, Tap};
 
@@ -44,6 +45,20 @@ impl Link for Tapped {
         })
     }
 
+    fn receive_packets(
+        &mut self,
+        room: usize,
+        into: &mut Vec<Packet>,
+        copy: &mut Copy<'_>,
+    ) -> io::Result<usize> {
+        let before = into.len();
+        let received = self.link.receive_packets(room, into, copy);
+        if let Some(mut burst) = Burst::begin(&self.tap, &mut self.aside) {
+            into[before..].iter().for_each(|packet| burst.add(Way::Inbound, packet.bytes(), &[]));
+        }
+        received
+    }
+
     fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let sent = self.link.send(packets);
         if let Some(mut burst) = Burst::begin(&self.tap, &mut self.aside) {
@@ -52,6 +67,14 @@ impl Link for Tapped {
             packets[..left].iter().for_each(|packet| burst.add(Way::Outbound, packet, &[]));
         }
         sent
+    }
+
+    fn send_packets(&mut self, packets: &mut [&mut Packet]) -> TxReport {
+        match self.tap.is_on.load(Ordering::Relaxed) {
+            // What a link takes with its buffer could not be read any more.
+            true => send_bytes(packets, |bytes| self.send(bytes)),
+            false => self.link.send_packets(packets),
+        }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration as StdDuration;
 
 use forebay_links::capture::{self, blocks};
-use forebay_links::{RxDrops, TxReport};
+use forebay_links::{Copy, RxDrops, TxReport};
+use forebay_packet::Packet;
 
 use super::*;
 
@@ -153,4 +154,71 @@ fn what_cannot_be_written_ends_the_captures_until_they_are_begun_anew() {
     taps.change(None);
     let document = told.document();
     assert_eq!((document.sides[0].packets, document.failures), (10, 1));
+}
+
+/// Takes packets with their memory.
+struct Owner(Box<dyn Link + Send>);
+
+impl Link for Owner {
+    fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
+        self.0.receive(room, take)
+    }
+
+    fn receive_packets(
+        &mut self,
+        room: usize,
+        into: &mut Vec<Packet>,
+        _: &mut Copy<'_>,
+    ) -> io::Result<usize> {
+        into.extend((0..room).map(|_| filled(70)));
+        Ok(room)
+    }
+
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        TxReport { taken: packets.len(), ..TxReport::default() }
+    }
+
+    fn send_packets(&mut self, packets: &mut [&mut Packet]) -> TxReport {
+        packets.iter_mut().for_each(|packet| drop(packet.take_memory()));
+        TxReport { taken: packets.len(), ..TxReport::default() }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.0.fd()
+    }
+
+    fn pending(&self) -> bool {
+        false
+    }
+
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
+    }
+}
+
+fn filled(len: usize) -> Packet {
+    let mut packet = Packet::with_capacity(100);
+    assert!(packet.fill(&[7; 100][..len]));
+    packet
+}
+
+#[test]
+fn what_passes_in_a_links_own_buffers_is_captured_and_copied_only_then() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut taps = Taps::new(unix_time);
+    let mut link = taps.tapped(Side::Inside, "owner", Box::new(Owner(memory(100))));
+    let mut pass = |count: usize| {
+        let mut packets = vec![];
+        link.receive_packets(count, &mut packets, &mut |_, _| panic!("the link has buffers")).unwrap();
+        assert_eq!(packets.len(), count);
+        let mut sent: Vec<&mut Packet> = packets.iter_mut().collect();
+        assert_eq!(link.send_packets(&mut sent).taken, count);
+        packets.iter().filter(|packet| packet.has_buffer()).count()
+    };
+    assert_eq!(pass(5), 0, "the link takes the buffers");
+    taps.change(Some(&settings(directory.path().to_owned(), 150)));
+    assert_eq!(pass(3), 3, "what is read is copied");
+    let told = taps.told();
+    taps.change(None);
+    assert_eq!(told.document().sides[0].packets, 6);
 }

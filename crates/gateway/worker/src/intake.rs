@@ -1,4 +1,4 @@
-//! Received packets on their way into the engine: copied into its buffers, and admitted in bursts.
+//! Received packets on their way into the engine: in buffers that the link lends, or copied into the engine's, and admitted in bursts.
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
 use forebay_engine::{Engine, Refusal, TAKE};
@@ -25,6 +25,8 @@ pub(super) const FROM_OUTSIDE: u64 = 1;
 pub(super) struct Intake {
     /// Packets that are admitted together, at most [`TAKE`]; empty between two calls.
     burst: Vec<Job>,
+    /// What a link has given; empty between two calls.
+    arrived: Vec<Packet>,
     audit: Audit,
     wanted: Vec<Flow>,
 }
@@ -32,7 +34,7 @@ pub(super) struct Intake {
 impl Intake {
     /// Records dropped packets in `audit`.
     pub(super) fn new(audit: Audit) -> Intake {
-        Intake { burst: Vec::with_capacity(TAKE), audit, wanted: vec![] }
+        Intake { burst: Vec::with_capacity(TAKE), arrived: Vec::with_capacity(TAKE), audit, wanted: vec![] }
     }
 
     /// Takes packets from a link, as many as it has at hand and the engine has room for, at most `limit`: how many, and
@@ -88,19 +90,27 @@ impl Intake {
         mtu: Option<u16>,
         room: usize,
     ) -> usize {
-        let burst = &mut self.burst;
-        let taken = port.receive(room, &mut |head, body| {
+        let Intake { burst, arrived, .. } = self;
+        let taken = port.receive(room, arrived, &mut |head, body| {
             let mut packet = engine.buffer();
-            if !packet.fill_parts(head, body) {
-                engine.recycle(packet);
+            let fits = packet.fill_parts(head, body);
+            if !fits {
+                engine.recycle(std::mem::take(&mut packet));
                 engine.count_drop(DropReason::TooLong);
-                return;
+            }
+            fits.then_some(packet)
+        });
+        for mut packet in arrived.drain(..) {
+            if packet.len() > engine.packet_capacity() {
+                // In a buffer of the link's.
+                engine.count_drop(DropReason::TooLong);
+                continue;
             }
             if let Some(mtu) = mtu {
                 clamp_mss(&mut packet, mtu);
             }
             burst.push(Job::new(packet, JobSpec::default(), tag(direction)));
-        });
+        }
         if !burst.is_empty() {
             engine.prepare_burst(direction, burst);
         }

@@ -5,7 +5,7 @@ use std::io;
 
 use arrayvec::ArrayVec;
 use forebay_crypto::{Packet, SessionId};
-use forebay_links::{DeviceState, Link, RxDrops, TxReport};
+use forebay_links::{Copy, DeviceState, Link, RxDrops, TxReport};
 use forebay_planted::{Fault, planted};
 use rustix::io::Errno;
 
@@ -146,15 +146,23 @@ impl Port {
         &self.counts
     }
 
-    /// Takes the available packets, at most `room`. An error of the descriptor, for example because its interface is
-    /// gone, is counted; the link may recover.
-    pub(super) fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> usize {
+    /// Puts the available packets, at most `room`, behind those of `into`, as [`Link::receive_packets`] does; how many came. An error
+    /// of the descriptor, for example because its interface is gone, is counted; the link may recover.
+    pub(super) fn receive(&mut self, room: usize, into: &mut Vec<Packet>, copy: &mut Copy<'_>) -> usize {
         let (mut packets, mut bytes) = (0, 0);
-        let result = self.link.receive(room, &mut |head, body| {
-            packets += 1;
-            bytes += (head.len() + body.len()) as u64;
-            take(head, body);
+        let before = into.len();
+        let result = self.link.receive_packets(room, into, &mut |head, body| {
+            let packet = copy(head, body);
+            if packet.is_none() {
+                packets += 1;
+                bytes += (head.len() + body.len()) as u64;
+            }
+            packet
         });
+        for packet in &into[before..] {
+            packets += 1;
+            bytes += packet.len() as u64;
+        }
         self.counts.packets_in += packets;
         self.counts.bytes_in += bytes;
         if let Err(error) = result
@@ -194,17 +202,23 @@ impl Port {
 
     /// Sends what the link takes from the front of `queue`; whether anything left it. Each packet that did is given to
     /// `done`; of those that were too big the largest size that would go is given with it.
-    pub(super) fn send(&mut self, queue: &mut Queue, done: &mut dyn FnMut(Outgoing, Option<u32>)) -> bool {
+    pub(super) fn send(
+        &mut self,
+        queue: &mut Queue,
+        done: &mut dyn FnMut(&mut Outgoing, Option<u32>),
+    ) -> bool {
         let mut moved = false;
         let Queue { packets: queue, limit } = queue;
         if queue.is_empty() && self.link.unsent() {
             self.link.send(&[]);
         }
         while !self.blocked && !queue.is_empty() {
-            let slices: ArrayVec<&[u8], AT_ONCE> =
-                queue.iter().take(AT_ONCE).map(|one| one.packet.bytes()).collect();
-            let (given, sent) = (slices.len(), self.link.send(&slices));
-            drop(slices);
+            let mut packets: ArrayVec<&mut Packet, AT_ONCE> =
+                queue.iter_mut().take(AT_ONCE).map(|one| &mut one.packet).collect();
+            // A link takes the packet with the buffer where that is its own.
+            let lens: ArrayVec<u32, AT_ONCE> = packets.iter().map(|packet| packet.len() as u32).collect();
+            let (given, sent) = (packets.len(), self.link.send_packets(&mut packets));
+            drop(packets);
             let left = given.saturating_sub(sent.would_block);
             self.blocked = sent.would_block > 0;
             self.counts.waits += u64::from(self.blocked);
@@ -214,14 +228,15 @@ impl Port {
             self.counts.packets_out += sent.taken as u64;
             moved |= left > 0;
             let (mut bytes, mut fitting) = (0, 0);
-            for outgoing in queue.drain(..left) {
-                let len = outgoing.packet.len() as u32;
+            // Where they are: what a link has sent in its own buffer is not worth moving.
+            for (outgoing, len) in queue.iter_mut().zip(lens).take(left) {
                 let over = sent.mtu.filter(|&mtu| sent.too_big > 0 && len > mtu);
                 if over.is_none() {
                     (bytes, fitting) = (bytes + u64::from(len), fitting + 1);
                 }
                 done(outgoing, over);
             }
+            queue.drain(..left);
             // Of a burst in which the kernel refused packets, it does not say which: they count as long as the others.
             let taken = (sent.taken as u64).min(fitting);
             self.counts.bytes_out += if taken == fitting { bytes } else { bytes * taken / fitting };

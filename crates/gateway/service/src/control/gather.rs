@@ -435,6 +435,7 @@ fn link_doc(link: &Link, engine: usize, inside: bool) -> LinkDoc {
             neighbours: device.neighbours,
             linearised: device.linearised,
             made_again: device.made_again,
+            unsent: device.unsent,
         }),
     }
 }
@@ -468,13 +469,16 @@ mod tests {
             counts: PortCounts::default(),
             waiting: 0,
             passed_over,
-            device: Some(DeviceState { is_up: true, neighbours: 4, linearised: 5, made_again: 6 }),
+            device: Some(DeviceState { is_up: true, neighbours: 4, linearised: 5, made_again: 6, unsent: 7 }),
         };
         let doc = link_doc(&link, 0, false);
         let counts =
             |pairs: &[(&str, u64)]| pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         assert_eq!(doc.drops, counts(&[("overrun", 3), ("truncated", 2), ("malformed", 1)]));
         assert_eq!(doc.passed_over, counts(&[("keepalive", 9), ("ike", 8), ("foreign", 7)]));
-        assert_eq!(doc.device, Some(DeviceDoc { up: true, neighbours: 4, linearised: 5, made_again: 6 }));
+        assert_eq!(
+            doc.device,
+            Some(DeviceDoc { up: true, neighbours: 4, linearised: 5, made_again: 6, unsent: 7 })
+        );
     }
 }

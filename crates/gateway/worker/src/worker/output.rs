@@ -251,10 +251,12 @@ fn see(sad: &Ipsec, outputs: &[Output], holds: bool, sas: &mut Vec<Seen>) {
 }
 
 fn send(engine: &mut Engine, port: &mut Port, queue: &mut Queue) -> bool {
-    port.send(queue, &mut |outgoing: Outgoing, over| {
+    port.send(queue, &mut |outgoing: &mut Outgoing, over| {
         if let (Some(session), Some(mtu)) = (outgoing.session, over) {
             engine.lower_path_mtu(session, mtu.min(u32::from(u16::MAX)) as u16);
         }
-        engine.recycle(outgoing.packet);
+        if outgoing.packet.has_buffer() {
+            engine.recycle(std::mem::take(&mut outgoing.packet));
+        }
     })
 }
