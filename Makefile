@@ -301,13 +301,15 @@ EVENTS ?= 6300
 FIRST ?= 0
 simulate-faults: setup
 	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(or $(SEEDS),100000) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc)
-	$(CARGO) run --release --locked --package forebay-gateway-sim -- pairs $$(($(or $(SEEDS),100000) / 5)) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc)
-	$(CARGO) run --release --locked --package forebay-gateway-sim -- clusters $$(($(or $(SEEDS),100000) / 5)) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc)
+	for kind in pairs roles clusters shares; do \
+		$(CARGO) run --release --locked --package forebay-gateway-sim -- $$kind $$(($(or $(SEEDS),100000) / 5)) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc) || exit 1; \
+	done
 
 planted-faults: setup
 	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $(or $(SEEDS),2000) 2000
-	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted pairs $(or $(SEEDS),2000) 2000
-	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted clusters $(or $(SEEDS),2000) 2000
+	for kind in pairs roles clusters shares; do \
+		$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $$kind $(or $(SEEDS),2000) 2000 || exit 1; \
+	done
 	$(CARGO) test --release --locked --package forebay-cluster --features planted planted_faults -- --nocapture
 
 # Some minutes, and up to some GB of memory. The short form is a test of `make test`.

@@ -67,10 +67,16 @@ faults! {
     LateRecordsTaken "records that an ended connection delivers late are taken"
     EmptyServes "a machine with an empty state directory takes over without records"
     AloneForgotten "a machine that went on without the other one does not remember it"
+    OthersForgotten "a machine starts alone with the records of a pair, whatever an operator says"
+    PairRemembered "a machine that has left its pair remembers what was known there"
+    AlonesUntold "a machine that becomes one of a pair does not tell what it recorded alone"
     SharesBeginAnew "a machine that takes a share over does not read its records"
     DiscardsServedOnly "a machine has no routes that discard what another one serves"
     UsedUnrecorded "what etcd has not recorded is used"
     StopsAloneIgnored "a machine that is to serve nothing without etcd goes on"
+    MovesUnseen "an SA may have records in two shares"
+    PlacesKept "where an earlier file had an SA hinders the share that it would be in"
+    AddressesKept "a machine keeps the addresses of a share that it serves no more"
     ClaimsIgnored "records are written whoever has claimed the share"
     DoubtForgotten "a record that was not answered may be written after a later one"
 }
@@ -82,8 +88,12 @@ pub enum Kind {
     Single,
     /// Two that work as one.
     Pair,
+    /// The same, and roles that change.
+    Roles,
     /// Those that share SAs by etcd.
     Cluster,
+    /// The same, with several shares.
+    Shares,
     /// The same, by requests that etcd carries out late: whole gateways make too few of them.
     Store,
 }
@@ -93,7 +103,9 @@ impl Fault {
     pub fn kind(self) -> Kind {
         match self {
             fault if fault >= Fault::ClaimsIgnored => Kind::Store,
+            fault if fault >= Fault::MovesUnseen => Kind::Shares,
             fault if fault >= Fault::SharesBeginAnew => Kind::Cluster,
+            fault if fault >= Fault::OthersForgotten => Kind::Roles,
             fault if fault >= Fault::SameTerritory => Kind::Pair,
             _ => Kind::Single,
         }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
+use forebay_planted::{Fault, planted};
 use forebay_state::{KeyId, Record, SequenceId};
 
 use crate::etcd::{Etcd, EtcdError, Operation, Transaction};
@@ -93,6 +94,8 @@ struct Place {
     share: u16,
     /// Whether etcd says so: then it never changes.
     is_written: bool,
+    /// Whether the file has it by which the gateway goes.
+    is_in_file: bool,
 }
 
 /// The shares of everything that the files had which this gateway has seen.
@@ -105,9 +108,11 @@ impl Places {
         self.0.get(&id).map(|place| place.share)
     }
 
-    /// Everything that belongs to these shares.
+    /// Everything of the file that belongs to these shares: what only an earlier one had, and in another share maybe, hinders none.
     pub fn in_shares(&self, shares: &BTreeSet<u16>) -> Vec<Id> {
-        self.0.iter().filter(|(_, place)| shares.contains(&place.share)).map(|(id, _)| *id).collect()
+        let is_of_file = |place: &Place| place.is_in_file || planted(Fault::PlacesKept);
+        let is_there = |place: &Place| is_of_file(place) && shares.contains(&place.share);
+        self.0.iter().filter(|(_, place)| is_there(place)).map(|(id, _)| *id).collect()
     }
 
     /// Goes by a file that says these shares. What no record was made of may be in another one than before.
@@ -116,13 +121,15 @@ impl Places {
     /// If something has records in another share; nothing has changed then.
     pub fn assign(&mut self, ids: impl Iterator<Item = (Id, u16)> + Clone) -> Result<(), Moved> {
         for (id, to) in ids.clone() {
-            if let Some(place) = self.0.get(&id).filter(|place| place.is_written && place.share != to) {
+            let place = self.0.get(&id).filter(|_| !planted(Fault::MovesUnseen));
+            if let Some(place) = place.filter(|place| place.is_written && place.share != to) {
                 return Err(Moved { id, from: place.share, to });
             }
         }
+        self.0.values_mut().for_each(|place| place.is_in_file = false);
         for (id, share) in ids {
-            let place = self.0.entry(id).or_insert(Place { share, is_written: false });
-            place.share = share;
+            let place = self.0.entry(id).or_insert(Place { share, is_written: false, is_in_file: true });
+            (place.share, place.is_in_file) = (share, true);
         }
         Ok(())
     }
@@ -136,7 +143,7 @@ impl Places {
     fn know(&mut self, found: &[(Id, u16)]) -> Result<(), Moved> {
         for &(id, from) in found {
             let Some(place) = self.0.get_mut(&id) else { continue };
-            if place.share != from {
+            if place.share != from && !planted(Fault::MovesUnseen) {
                 return Err(Moved { id, from, to: place.share });
             }
             place.is_written = true;

@@ -482,6 +482,15 @@ fn an_sa_with_records_is_not_moved_to_another_share() {
         two.store().reserve_sequences(&wants).is_err(),
         "no number is used that the other share does not know"
     );
+
+    // The file is corrected: new keys in the share that the SA was to move to, or the SA where it was.
+    let keys = forebay_sas::SasFile { entries: vec![], ..file_with("192.0.2.2") };
+    for corrected in [keys, old] {
+        two.assign(&corrected).unwrap();
+        let (mut served, wanted) = (Served::new(), two.wanted());
+        two.follow::<forebay_state::IvStoreError>(&mut served, wanted, &mut |_| Ok(())).unwrap();
+        assert!(served.contains_key(&to));
+    }
 }
 
 /// Another gateway claimed the share while this one could not renew its lease, used numbers, and hands it back before this one has looked: the

@@ -99,6 +99,15 @@ impl Memory {
             })
     }
 
+    /// The gateway is active and needs no operator's word: one that was said is not to be found when it would say something else.
+    pub fn forget_acceptance(&self) {
+        match self.store.take_acceptance() {
+            Ok(false) => {}
+            Ok(true) => tracing::info!("an operator's word was not needed; this gateway has taken over"),
+            Err(error) => tracing::error!(%error, "cannot take the operator's word away"),
+        }
+    }
+
     fn write(&self, state: &mut State) -> Result<(), IvStoreError> {
         self.store.remember_pair(&state.note)?;
         state.durable = state.note;

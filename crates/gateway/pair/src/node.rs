@@ -555,6 +555,7 @@ impl Shared {
             }
         }
         state.lacks |= step.is_some() && !complete.of_both && !complete.alone;
+        let takes_over = matches!(step, Some(Step::TakeOver(_)));
         self.take(&mut state, step);
         let waits = state.election.waits();
         if waits.is_some() && waited.is_none() {
@@ -577,6 +578,9 @@ impl Shared {
         });
         drop(state);
         self.memory.write_again();
+        if takes_over {
+            self.memory.forget_acceptance();
+        }
         if asks && self.memory.take_acceptance() {
             tracing::warn!(
                 "an operator has accepted the records as they are; give the SAs new keys if records were lost (docs/runbooks.md)"
@@ -730,7 +734,8 @@ impl Shared {
                 return;
             }
         };
-        let chunks = chunks(&records);
+        let untold = planted(Fault::AlonesUntold) && self.memory.note().blank;
+        let chunks = chunks(if untold { &[] } else { &records });
         let count = chunks.len();
         for (place, chunk) in chunks.into_iter().enumerate() {
             let state = lock(&self.state);

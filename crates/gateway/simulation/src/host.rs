@@ -20,6 +20,7 @@ use rustix::event::PollFlags;
 
 use crate::disk::Disk;
 use crate::link::SimLink;
+use crate::packet;
 
 /// Sequence numbers of an SA's first reservation: few, so that reservations happen.
 const SEQUENCE_BLOCK: u64 = 64;
@@ -31,16 +32,31 @@ pub struct Links {
     pub inside: Option<SimLink>,
     /// ESP in UDP.
     pub udp: Option<SimLink>,
-    /// ESP in IP.
-    pub raw: Option<SimLink>,
+    /// ESP in IP, by the gateway's address.
+    pub raw: Vec<(IpAddr, SimLink)>,
     /// ICMP errors.
     pub icmp: Option<SimLink>,
 }
 
 impl Links {
+    /// The link by which a packet comes from outside.
+    pub fn from_outside(&self, packet: &[u8]) -> Option<&SimLink> {
+        let (_, (address, _)) = packet::places(packet);
+        match packet[9] {
+            17 => self.udp.as_ref(),
+            _ => self.raw.iter().find(|(of, _)| *of == IpAddr::from(address)).map(|(_, link)| link),
+        }
+    }
+
+    /// The links to the outside.
+    pub fn outside(&self) -> impl Iterator<Item = &SimLink> {
+        self.udp.iter().chain(self.raw.iter().map(|(_, link)| link))
+    }
+
     /// The queues of a worker, in the order in which it waits for them.
     fn of(&self, worker: usize) -> impl Iterator<Item = SimLink> {
-        let queues = [&self.inside, &self.udp, &self.raw].into_iter().flatten();
+        let raw = self.raw.iter().map(|(_, link)| link);
+        let queues = [&self.inside, &self.udp].into_iter().flatten().chain(raw);
         let icmp = self.icmp.iter().filter(move |_| worker == 0);
         queues.map(move |link| link.queue(worker)).chain(icmp.cloned())
     }
@@ -87,10 +103,10 @@ pub struct SimHost {
     tables: Arc<Mutex<BTreeMap<String, Table>>>,
     /// By worker.
     ended: Arc<Mutex<BTreeMap<usize, Ended>>>,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<BTreeMap<IpAddr, Shared>>>,
 }
 
-/// The address that the machines of a gateway share, as one of them has it.
+/// An address that the machines of a gateway share, as one of them has it.
 #[derive(Debug, Default)]
 struct Shared {
     is_here: bool,
@@ -129,14 +145,18 @@ impl SimHost {
         locked(&self.tables).values().flat_map(|table| &table.sets).any(|set| set.ranges.iter().any(names))
     }
 
-    /// Whether the host has the address that the machines of its gateway share.
-    pub fn has_address(&self) -> bool {
-        locked(&self.shared).is_here
+    /// Whether the host has an address that the machines of its gateway share.
+    pub fn has_address(&self, address: IpAddr) -> bool {
+        locked(&self.shared).get(&address).is_some_and(|shared| shared.is_here)
     }
 
-    /// Whether the address was announced since the last call.
-    pub fn take_announced(&self) -> bool {
-        std::mem::take(&mut locked(&self.shared).is_announced)
+    /// The addresses that were announced since the last call.
+    pub fn take_announced(&self) -> Vec<IpAddr> {
+        let mut shared = locked(&self.shared);
+        let announced = shared
+            .iter_mut()
+            .filter_map(|(address, one)| std::mem::take(&mut one.is_announced).then_some(*address));
+        announced.collect()
     }
 
     /// The process has ended: its interface is gone, and the routes to it.
@@ -161,8 +181,8 @@ impl Host for SimHost {
         Ok(self.open(workers, |links, link| links.udp = Some(link)))
     }
 
-    fn raw(&self, _: &str, _: &Raw, _: IpAddr, _: Protocol, workers: usize) -> Result<Queues, StartError> {
-        Ok(self.open(workers, |links, link| links.raw = Some(link)))
+    fn raw(&self, _: &str, _: &Raw, at: IpAddr, _: Protocol, workers: usize) -> Result<Queues, StartError> {
+        Ok(self.open(workers, |links, link| links.raw.push((at, link))))
     }
 
     fn icmp(&self) -> Queues {
@@ -173,8 +193,8 @@ impl Host for SimHost {
         Ok(Some(Box::new(SimRouting(self.clone()))))
     }
 
-    fn address(&self, _shared: &SharedAddress) -> io::Result<Box<dyn Address>> {
-        Ok(Box::new(SimAddress(self.shared.clone())))
+    fn address(&self, shared: &SharedAddress) -> io::Result<Box<dyn Address>> {
+        Ok(Box::new(SimAddress(self.shared.clone(), shared.address.addr())))
     }
 
     fn firewall(&self) -> Box<dyn Firewall> {
@@ -226,21 +246,21 @@ fn found(was_there: bool) -> io::Result<()> {
     if was_there { Ok(()) } else { Err(io::Error::from(io::ErrorKind::NotFound)) }
 }
 
-struct SimAddress(Arc<Mutex<Shared>>);
+struct SimAddress(Arc<Mutex<BTreeMap<IpAddr, Shared>>>, IpAddr);
 
 impl Address for SimAddress {
     fn lease(&self, _seconds: u32) -> io::Result<()> {
-        locked(&self.0).is_here = true;
+        locked(&self.0).entry(self.1).or_default().is_here = true;
         Ok(())
     }
 
     fn announce(&self) -> io::Result<()> {
-        locked(&self.0).is_announced = true;
+        locked(&self.0).entry(self.1).or_default().is_announced = true;
         Ok(())
     }
 
     fn remove(&self) -> io::Result<()> {
-        match std::mem::take(&mut *locked(&self.0)).is_here {
+        match std::mem::take(&mut locked(&self.0).entry(self.1).or_default().is_here) {
             true => Ok(()),
             false => Err(io::Error::from(io::ErrorKind::AddrNotAvailable)),
         }

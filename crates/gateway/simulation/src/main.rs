@@ -1,6 +1,6 @@
-//! Runs seeds: `forebay-gateway-sim [pairs|clusters] [SEEDS [FIRST [EVENTS [THREADS]]]]`; with `pairs` and `clusters` one gateway is two
-//! machines. Of each that breaks a rule it says what the shortest list of faults is that breaks it.
-//! `forebay-gateway-sim planted [pairs|clusters] [SEEDS [EVENTS]]`, with the feature `planted`, says for each planted fault which
+//! Runs seeds: `forebay-gateway-sim [pairs|roles|clusters|shares] [SEEDS [FIRST [EVENTS [THREADS]]]]`; with such a word one gateway is
+//! several machines. Of each that breaks a rule it says what the shortest list of faults is that breaks it.
+//! `forebay-gateway-sim planted [pairs|roles|clusters|shares] [SEEDS [EVENTS]]`, with the feature `planted`, says for each planted fault which
 //! seed found it first.
 
 use std::io::IsTerminal;
@@ -13,11 +13,15 @@ use forebay_planted::Kind;
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
     let finds_planted = words.next_if(|word| word == "planted").is_some();
-    let kind = match words.next_if(|word| word == "pairs" || word == "clusters").as_deref() {
-        Some("pairs") => Kind::Pair,
-        Some(_) => Kind::Cluster,
-        None => Kind::Single,
+    let kind_of = |word: &str| match word {
+        "pairs" => Some(Kind::Pair),
+        "roles" => Some(Kind::Roles),
+        "clusters" => Some(Kind::Cluster),
+        "shares" => Some(Kind::Shares),
+        _ => None,
     };
+    let word = words.next_if(|word| kind_of(word).is_some());
+    let kind = word.as_deref().and_then(kind_of).unwrap_or(Kind::Single);
     let draw = draw_of(kind);
     let mut numbers = words.map(|word| word.parse::<u64>().unwrap_or_else(|_| panic!("{word} is no number")));
     let mut number = |default| numbers.next().unwrap_or(default);
@@ -72,6 +76,8 @@ fn draw_of(kind: Kind) -> fn(u64, u64) -> Plan {
     match kind {
         Kind::Single => Plan::draw,
         Kind::Pair => Plan::draw_pair,
+        Kind::Roles => Plan::draw_roles,
+        Kind::Shares => Plan::draw_shares,
         Kind::Cluster | Kind::Store => Plan::draw_cluster,
     }
 }

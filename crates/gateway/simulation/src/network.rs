@@ -5,11 +5,15 @@ use forebay_time::{Duration, Time};
 
 use crate::oracle::Wire;
 use crate::packet::{self, Place};
+use crate::site::HOMES;
 
 /// Packets that are remembered, to be sent again.
 const REMEMBERED: usize = 20_000;
 /// The port of ESP in UDP.
 const PORT: u16 = 4_500;
+/// Between two addresses of a gateway, and the ports behind which a NAT has them.
+const HOME: u8 = 50;
+const HOME_PORTS: u16 = 1_000;
 /// Source address of packets that no peer sent.
 pub const STRANGER: Place = ([203, 0, 113, 66], 6_666);
 
@@ -63,7 +67,17 @@ impl Network {
 
     /// The address of a gateway.
     pub fn address(gateway: usize) -> [u8; 4] {
-        [192, 0, 2, gateway as u8 + 1]
+        Network::address_at(gateway, 0)
+    }
+
+    /// One of several that it may have.
+    pub fn address_at(gateway: usize, home: u8) -> [u8; 4] {
+        [192, 0, 2, home * HOME + gateway as u8 + 1]
+    }
+
+    /// Which of its own addresses this is.
+    pub fn home_of(address: [u8; 4], gateway: usize) -> Option<u8> {
+        (0..HOMES).find(|&home| address == Network::address_at(gateway, home))
     }
 
     /// Puts a gateway behind another NAT.
@@ -75,26 +89,31 @@ impl Network {
 
     /// Whether a place is, or once was, a gateway's.
     pub fn is_place_of(&self, place: Place, gateway: usize) -> bool {
-        place.0 == Network::address(gateway) || self.nat[gateway].contains(&place)
+        Network::home_of(place.0, gateway).is_some()
+            || self.nat[gateway].iter().any(|nat| behind(*nat, place).is_some())
     }
 
-    /// The gateway whose place this is now.
-    fn at(&self, place: Place, udp: bool) -> Option<usize> {
-        (0..self.nat.len()).find(|&gateway| match self.nat[gateway].last() {
-            Some(nat) if udp => *nat == place,
-            _ => place.0 == Network::address(gateway),
+    /// The gateway whose place this is now, and which of its addresses.
+    fn at(&self, place: Place, udp: bool) -> Option<(usize, u8)> {
+        (0..self.nat.len()).find_map(|gateway| {
+            let home = match self.nat[gateway].last() {
+                Some(nat) if udp => behind(*nat, place),
+                _ => Network::home_of(place.0, gateway),
+            };
+            Some((gateway, home?))
         })
     }
 
     /// Carries a packet that gateway `from` sent at `at`.
     pub fn carry(&mut self, from: usize, mut packet: Vec<u8>, wire: Option<Wire>, at: Time) -> Vec<Coming> {
         let udp = packet[9] == 17;
-        if let Some(&nat) = self.nat[from].last().filter(|_| udp) {
-            packet::set_source(&mut packet, nat);
+        let (source, destination) = packet::places(&packet);
+        if let Some(&(address, port)) = self.nat[from].last().filter(|_| udp) {
+            let home = Network::home_of(source.0, from).unwrap_or(0);
+            packet::set_source(&mut packet, (address, port + u16::from(home) * HOME_PORTS));
         }
-        let (_, destination) = packet::places(&packet);
-        let Some(to) = self.at(destination, udp) else { return Vec::new() };
-        packet::set_destination(&mut packet, (Network::address(to), PORT));
+        let Some((to, home)) = self.at(destination, udp) else { return Vec::new() };
+        packet::set_destination(&mut packet, (Network::address_at(to, home), PORT));
         if self.carried.len() < REMEMBERED {
             self.carried.push(Carried { packet: packet.clone(), to, wire });
         }
@@ -205,7 +224,7 @@ impl Network {
         let mut messages = Vec::new();
         for _ in 0..if all == 0 { 0 } else { count } {
             let mut quoted = self.carried[self.random.below(all) as usize].packet.clone();
-            if quoted[12..16] != Network::address(about) {
+            if Network::home_of(packet::places(&quoted).0.0, about).is_none() {
                 continue;
             }
             if self.random.below(2) == 0 {
@@ -218,6 +237,12 @@ impl Network {
         }
         messages
     }
+}
+
+/// Which of a gateway's addresses is seen at a place, if that is behind this NAT.
+fn behind(nat: Place, place: Place) -> Option<u8> {
+    let home = (0..HOMES).find(|&home| place.1 == nat.1 + u16::from(home) * HOME_PORTS)?;
+    (place.0 == nat.0).then_some(home)
 }
 
 /// Makes the lengths in the outer headers those of the packet.

@@ -2,31 +2,30 @@
 //!
 //! The process is the gateway's own serving loop ([`Serving`]), stepped; what its threads do is stepped beside it.
 
-use std::path::Path as FilePath;
+mod running;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use forebay_cluster::ClusterError;
 use forebay_cluster::fake::Link;
-use forebay_cluster::{Cluster, ClusterError};
-use forebay_config::{self as config, Config};
 use forebay_crypto::fault::FaultControl;
-use forebay_engine::{Clock, ProcessorSetup};
-use forebay_gateway::service::{Caretaker, Host, Service, StartError, Worker};
+use forebay_gateway::service::{Caretaker, Service, StartError, Worker};
 use forebay_gateway::serving::{Event, Process, Serving};
 use forebay_ipsec::{SaConfig, SaCounters};
-use forebay_pair::{Pair, PairError};
+use forebay_pair::PairError;
 use forebay_random::Random;
-use forebay_sas::SasErrors;
-use forebay_state::{IvStore, IvStoreError, Lock};
+use forebay_state::{IvStore, IvStoreError};
 use forebay_time::{Duration, Time};
 use miette::Report;
 
-use crate::clock::{HostClock, unix_time};
+use self::running::Running;
+use crate::clock::HostClock;
 use crate::clustering;
 use crate::disk::DiskCopy;
 use crate::host::{Ended, SimHost};
 use crate::interleaving::Interleaving;
 use crate::pairing::{self, Path};
-use crate::processors;
 use crate::site::Site;
 
 /// The state directory, as the file names it.
@@ -55,6 +54,13 @@ pub struct Node {
     /// Since when the store answers nothing.
     pub cut_at: Option<Time>,
     unmerged: bool,
+    /// It became one of a pair, and the other machine has not had everything since.
+    pub is_new: bool,
+    /// The gateway's file on it, if that is not always the newest one.
+    pub file: Option<String>,
+    /// It has to ask an operator before it starts; and it has asked.
+    pub must_ask: bool,
+    pub asks: bool,
     /// A backup of its disk.
     backup: Option<DiskCopy>,
     pub host: SimHost,
@@ -69,8 +75,10 @@ pub struct Node {
     pub life: u64,
     /// Counts the data planes and the reloads of a process.
     pub reloads: u64,
-    /// The network has not learnt yet that the shared addresses are here.
-    pub is_unlearnt: bool,
+    /// What the network has not learnt yet to be here.
+    pub unlearnt: BTreeSet<u32>,
+    /// It was started once, and has been looked after since.
+    pub is_looked_after: bool,
     /// When its worker is to run next.
     pub wake_at: Option<Time>,
     /// When its numbers are looked after next.
@@ -124,6 +132,10 @@ impl Node {
             resumed_at: Time::ZERO,
             cut_at: None,
             unmerged,
+            is_new: false,
+            file: None,
+            must_ask: false,
+            asks: false,
             backup: None,
             host,
             serving,
@@ -133,7 +145,8 @@ impl Node {
             interleaving: Arc::default(),
             life,
             reloads,
-            is_unlearnt: false,
+            unlearnt: BTreeSet::new(),
+            is_looked_after: false,
             wake_at,
             keep_at,
             lies,
@@ -167,7 +180,10 @@ impl Node {
             Ok(serving) => (self.serving, self.step_at) = (Some(serving), now),
             Err(report) => {
                 self.end();
-                return Err((report.to_string(), !self.may_fail(&report)));
+                let of_others =
+                    |error: &StartError| matches!(error, StartError::Ivs(IvStoreError::OfOthers { .. }));
+                self.asks = report.downcast_ref::<StartError>().is_some_and(of_others);
+                return Err((report.to_string(), !self.may_fail(&report, site)));
             }
         }
         self.data_plane_begins(site);
@@ -182,6 +198,7 @@ impl Node {
     pub fn pass_time(&mut self, now: Time) {
         self.clock.enter(now);
         self.pairing.iter().for_each(|member| member.pass_time(now));
+        self.is_new &= self.pairing.as_ref().is_none_or(pairing::Member::is_unmerged);
         self.clustering.iter_mut().for_each(|member| member.pass_time(now));
     }
 
@@ -194,7 +211,7 @@ impl Node {
         let Some(mut serving) = self.serving.take() else { return Ok(None) };
         let stepped = serving.step(&mut Running { node: self, site });
         self.serving = Some(serving);
-        let refuse = |report: Report, node: &Node| (report.to_string(), !node.may_fail(&report));
+        let refuse = |report: Report, node: &Node| (report.to_string(), !node.may_fail(&report, site));
         let step = stepped.map_err(|report| refuse(report, self))?;
         self.step_at = now + step.wait;
         if let Some(report) = step.refused {
@@ -241,16 +258,18 @@ impl Node {
         self.reloads += 1;
         let reloaded = serving.reload(&mut Running { node: self, site });
         self.serving = Some(serving);
-        reloaded.map(drop).map_err(|report| (report.to_string(), !self.may_fail(&report)))
+        reloaded.map(drop).map_err(|report| (report.to_string(), !self.may_fail(&report, site)))
     }
 
-    /// Whether a process may be refused so: with a full disk, or where it cannot reach the store.
-    fn may_fail(&self, report: &Report) -> bool {
+    /// Whether a process may be refused so: with a full disk, where it cannot reach the store, or with an SA that has moved.
+    fn may_fail(&self, report: &Report, site: &Site) -> bool {
         let disk = self.host.disk();
+        let moves = |error: &ClusterError| site.moved_with_keys && matches!(error, ClusterError::Moved(..));
         let is_full = |error: &PairError| matches!(error, PairError::State(_)) && disk.is_full();
         disk.is_killed()
             || report.downcast_ref::<StartError>().is_some_and(may_fail)
             || report.downcast_ref::<PairError>().is_some_and(is_full)
+            || report.downcast_ref::<ClusterError>().is_some_and(moves)
     }
 
     /// Asks the process to end: the next steps do.
@@ -288,10 +307,9 @@ impl Node {
         self.store().pair_note().is_ok_and(|note| note.is_some_and(|note| !note.blank))
     }
 
-    /// An operator says that it goes on with what it has: `forebay state accept`.
-    pub fn accept(&self) {
-        // Without room an operator would have to say it again.
-        let _ = self.store().accept(0);
+    /// An operator says that it goes on with what it has: `forebay state accept`. Whether there was room for that.
+    pub fn accept(&self) -> bool {
+        self.store().accept(0).is_ok()
     }
 
     fn store(&self) -> IvStore {
@@ -319,6 +337,17 @@ impl Node {
             self.unmerged = member.is_unmerged();
         }
         self.unmerged
+    }
+
+    /// It is alone, or becomes one of a pair, which has to know everything before it serves.
+    pub fn changes_role(&mut self) {
+        (self.unmerged, self.is_new) = (false, true);
+    }
+
+    /// The SAs of its data plane, by their SPIs.
+    pub fn spis(&self) -> Vec<u32> {
+        let entries = self.service().map(|service| &service.config().sas.entries);
+        entries.into_iter().flatten().map(|entry| entry.config.spi.get()).collect()
     }
 
     /// Runs the workers until they wait.
@@ -360,7 +389,7 @@ impl Node {
     pub fn take_sent(&self) -> Sent {
         let links = self.host.links();
         let take = |link: &crate::link::SimLink| std::mem::take(&mut link.lock().sent);
-        let outside = [&links.udp, &links.raw].into_iter().flatten().flat_map(take).collect();
+        let outside = links.outside().flat_map(take).collect();
         Sent { inside: links.inside.as_ref().map(take).unwrap_or_default(), outside }
     }
 
@@ -410,59 +439,6 @@ pub enum Others {
     Pair(usize, Path),
     /// The way to the store.
     Cluster(Link),
-}
-
-/// A process that starts or steps, as the loop sees it.
-struct Running<'a> {
-    node: &'a mut Node,
-    site: &'a Site,
-}
-
-impl Process for Running<'_> {
-    fn read(&mut self) -> Result<Config, SasErrors> {
-        config::parse(&self.site.file(self.node.machine), "gateway.toml", FilePath::new("/"))
-    }
-
-    fn clock(&self) -> Clock {
-        self.node.clock.clock()
-    }
-
-    fn unix_time(&self) -> fn() -> std::time::Duration {
-        unix_time
-    }
-
-    fn seed(&mut self) -> u64 {
-        self.node.seed(self.site)
-    }
-
-    fn host(&self) -> &dyn Host {
-        &self.node.host
-    }
-
-    fn open_processors(&mut self, config: &Config) -> miette::Result<Vec<Vec<ProcessorSetup>>> {
-        let (seed, node) = (self.node.seed(self.site), &mut *self.node);
-        let (setups, controls) = processors::build(config, &node.clock, seed, &node.interleaving);
-        node.controls = controls;
-        Ok(setups)
-    }
-
-    fn pair(&mut self, settings: &config::Pair, store: IvStore, claim: Lock) -> Result<Arc<Pair>, PairError> {
-        let node = &mut *self.node;
-        let Others::Pair(side, path) = &node.others else { unreachable!("a machine of a pair has a path") };
-        let (name, turn) = (node.life << 8 | node.machine as u64, node.clock.turn());
-        let (pair, member) = pairing::Member::new(settings, (store, claim), path, *side, name, turn)?;
-        node.pairing = Some(member);
-        Ok(pair)
-    }
-
-    fn cluster(&mut self, settings: &config::Cluster, store: IvStore) -> Result<Arc<Cluster>, ClusterError> {
-        let Others::Cluster(way) = &self.node.others else { unreachable!("a cluster has a store") };
-        let name = self.node.life << 8 | self.node.machine as u64;
-        let member = clustering::Member::new(settings, store, way.clone(), name);
-        let cluster = member.cluster.clone();
-        self.node.clustering = Some(member);
-        Ok(cluster)
-    }
 }
 
 /// Whether a machine with a full disk, or one that cannot reach the store, may be refused so.

@@ -57,6 +57,8 @@ pub enum Rule {
     Runs,
     /// A machine of a cluster with `alone = "stop"` serves nothing once the store has not answered for the time of its lease.
     StopsAlone,
+    /// A machine of a pair goes on alone only by an operator's word.
+    AsksFirst,
     /// After the faults, traffic flows.
     Flows,
 }

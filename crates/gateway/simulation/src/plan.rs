@@ -1,8 +1,9 @@
 //! What happens in a run: drawn from its seed, and then a plain list that can be cut.
 
+use forebay_config::ShareBy;
 use forebay_random::{Random, hash};
 
-use crate::site::{By, Site};
+use crate::site::{By, HOMES, Site};
 
 /// Faults of a run at most, beside one for each ten thousand packets.
 const FAULTS_MAX: u64 = 40;
@@ -90,6 +91,11 @@ pub enum What {
     Replace,
     /// Such a machine is restored from a backup that was made when this began, or earlier.
     Restore,
+    /// The tunnel gets another address at the end by which its SAs belong to a share: with new keys, or with those that it has, which
+    /// lasts until the operator sees that it is refused.
+    Move { home: u8, keys: bool },
+    /// The pair is dissolved, or a gateway alone becomes one; the other machine has the records of before then or none.
+    Role { keeps: bool },
 }
 
 /// What becomes of requests to the store: [`Network`](forebay_cluster::fake::Network) has the same.
@@ -155,6 +161,53 @@ impl Plan {
     /// The same with gateway 0 as two machines that share their SAs by a store, and with faults of such clusters.
     pub fn draw_cluster(seed: u64, events: u64) -> Plan {
         Plan::draw_two(seed, events, By::Store)
+    }
+
+    /// The same as two or three machines with several shares, which tunnels change.
+    pub fn draw_shares(seed: u64, events: u64) -> Plan {
+        let mut plan = Plan::draw_cluster(seed, events);
+        let mut random = Random::seeded(seed ^ hash("shares"));
+        let site = &mut plan.site;
+        let (gateways, second) = (site.layouts.len(), site.machines() - 1);
+        site.members = 2 + random.below(2) as usize;
+        site.shares = 2 + random.below(6) as u16;
+        site.share_by =
+            [ShareBy::Local, ShareBy::Local, ShareBy::Remote, ShareBy::Spi][random.below(4) as usize];
+        for tunnel in site.tunnels.iter_mut().filter(|tunnel| tunnel.ends[0] == 0) {
+            tunnel.homes = vec![homes(site.share_by, random.below(HOMES.into()) as u8)];
+        }
+        for fault in plan.faults.iter_mut().filter(|fault| fault.what.is_of_machine()) {
+            if site.members > 2 && fault.about == second && random.below(2) == 0 {
+                fault.about += 1;
+            }
+        }
+        if site.share_by == ShareBy::Spi {
+            // A machine without the inbound SA does not see that its peer has moved.
+            plan.faults.retain(|fault| fault.what != What::Nat);
+        }
+        for _ in 0..=random.below(5) {
+            let (at_ms, for_ms) = (random.below(plan.length_ms), 500 + random.below(6_000));
+            let about = random.below(gateways as u64 - 1) as usize;
+            let (home, keys) = (random.below(HOMES.into()) as u8, random.below(2) == 0);
+            plan.faults.push(Event { at_ms, for_ms, about, what: What::Move { home, keys } });
+        }
+        plan.faults.sort_by_key(|fault| fault.at_ms);
+        plan
+    }
+
+    /// The same as a pair that is dissolved, and as a machine alone that becomes one of a pair.
+    pub fn draw_roles(seed: u64, events: u64) -> Plan {
+        let mut plan = Plan::draw_pair(seed, events);
+        let mut random = Random::seeded(seed ^ hash("roles"));
+        if random.below(2) == 0 {
+            plan.site.alone = Some(if random.below(2) == 0 { 0 } else { plan.site.machines() - 1 });
+        }
+        for _ in 0..=random.below(4) {
+            let (at_ms, keeps) = (random.below(plan.length_ms), random.below(2) == 0);
+            plan.faults.push(Event { at_ms, for_ms: 0, about: 0, what: What::Role { keeps } });
+        }
+        plan.faults.sort_by_key(|fault| fault.at_ms);
+        plan
     }
 
     fn draw_two(seed: u64, events: u64, by: By) -> Plan {
@@ -246,7 +299,18 @@ impl What {
                 | What::Nat
                 | What::Reload
                 | What::Rekey
+                | What::Move { .. }
+                | What::Role { .. }
         )
+    }
+}
+
+/// The addresses of the ends of a tunnel of gateway 0 whose SAs belong to shares.
+pub fn homes(by: ShareBy, home: u8) -> [u8; 2] {
+    match by {
+        ShareBy::Local => [home, 0],
+        ShareBy::Remote => [0, home],
+        ShareBy::Spi => [0, 0],
     }
 }
 

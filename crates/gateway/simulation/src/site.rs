@@ -2,8 +2,14 @@
 
 use std::fmt::Write;
 
+use forebay_config::ShareBy;
 use forebay_crypto::{SaKeys, SecretBytes, Suite};
 use forebay_random::Random;
+
+use crate::network::Network;
+
+/// Addresses of a gateway of which one serves several shares.
+pub const HOMES: u8 = 3;
 
 /// Proposals that tunnels are drawn from.
 const PROPOSALS: [&str; 4] = ["aes128gcm16", "chacha20poly1305", "aes256gcm16", "aes128-sha256"];
@@ -27,6 +33,15 @@ pub struct Tunnel {
     pub inbound: Vec<u32>,
     /// The generation whose outbound SA is there.
     pub outbound: u32,
+    /// By generation: the addresses of the two ends, as numbers among those of each gateway.
+    pub homes: Vec<[u8; 2]>,
+}
+
+impl Tunnel {
+    /// The address of one of its gateways, as a number among that gateway's.
+    pub fn home(&self, gateway: usize, generation: u32) -> u8 {
+        self.homes[generation as usize][usize::from(self.ends[1] == gateway)]
+    }
 }
 
 /// How a gateway is set up.
@@ -55,8 +70,17 @@ pub struct Site {
     /// The gateway that two machines are, if one is, and by what they are.
     pub pair: Option<usize>,
     pub by: By,
+    /// How many machines that gateway is.
+    pub members: usize,
+    /// Into how many shares its SAs are divided, and by what.
+    pub shares: u16,
+    pub share_by: ShareBy,
     /// Whether machines that the store does not answer serve nothing (`alone = "stop"`).
     pub stops_alone: bool,
+    /// The machine that is the gateway by itself, while the pair is dissolved.
+    pub alone: Option<usize>,
+    /// An SA was given another address with the keys that it has: a machine may refuse that.
+    pub moved_with_keys: bool,
 }
 
 /// By what two machines are one gateway.
@@ -93,15 +117,44 @@ impl Site {
                     wide: false,
                     inbound: vec![0],
                     outbound: 0,
+                    homes: vec![[0; 2]],
                 });
             }
         }
-        Site { seed, layouts, tunnels, pair: None, by: By::Links, stops_alone: false }
+        Site {
+            seed,
+            layouts,
+            tunnels,
+            pair: None,
+            by: By::Links,
+            members: 2,
+            shares: 1,
+            share_by: ShareBy::Local,
+            stops_alone: false,
+            alone: None,
+            moved_with_keys: false,
+        }
     }
 
-    /// Machines: one for each gateway, with its number, and behind them the second one of the pair.
+    /// Machines: one for each gateway, with its number, and behind them the others of the gateway that several are.
     pub fn machines(&self) -> usize {
-        self.layouts.len() + usize::from(self.pair.is_some())
+        self.layouts.len() + if self.pair.is_some() { self.members - 1 } else { 0 }
+    }
+
+    /// Whether the machines of a gateway serve parts of its SAs.
+    pub fn has_shares(&self) -> bool {
+        self.shares > 1
+    }
+
+    /// Whether a machine has nothing to do, because another one is the gateway by itself.
+    pub fn is_off(&self, machine: usize) -> bool {
+        self.side_of(machine).is_some() && self.alone.is_some_and(|alone| alone != machine)
+    }
+
+    /// The address of an end of a tunnel.
+    fn address(tunnel: &Tunnel, gateway: usize, generation: u32) -> String {
+        let [a, b, c, d] = Network::address_at(gateway, tunnel.home(gateway, generation));
+        format!("{a}.{b}.{c}.{d}")
     }
 
     /// The gateway that a machine is or belongs to.
@@ -109,10 +162,10 @@ impl Site {
         if machine < self.layouts.len() { machine } else { self.pair.unwrap_or(0) }
     }
 
-    /// The machine's number in the pair; `None` if it is none of it.
+    /// The machine's number in the pair or the cluster; `None` if it is none of it.
     pub fn side_of(&self, machine: usize) -> Option<usize> {
-        let is_second = machine == self.layouts.len();
-        (is_second || self.pair == Some(machine)).then_some(usize::from(is_second))
+        let further = (machine + 1).saturating_sub(self.layouts.len());
+        (further > 0 || self.pair == Some(machine)).then_some(further)
     }
 
     /// The machines of a gateway.
@@ -156,14 +209,23 @@ impl Site {
         let gateway = self.gateway_of(machine);
         let layout = &self.layouts[gateway];
         let me = gateway + 1;
+        // What listens at one address has no SAs with others.
+        let listen = if self.has_shares() { "0.0.0.0".to_owned() } else { format!("192.0.2.{me}") };
+        let homes = (0..if self.has_shares() { HOMES } else { 1 }).map(|home| {
+            let [a, b, c, d] = Network::address_at(gateway, home);
+            format!("{a}.{b}.{c}.{d}")
+        });
+        let homes: Vec<String> = homes.collect();
         let mut text = format!(
             "[guard]\nmode = \"nftables\"\n[inside]\nname = \"inside\"\nmtu = 1400\naddresses = [\"10.{me}.0.1/16\"]\noffload = false\n\
-             [[outside]]\nkind = \"udp\"\nlisten = \"192.0.2.{me}:4500\"\n\
-             [[outside]]\nkind = \"raw\"\naddresses = [\"192.0.2.{me}\"]\nprotocols = [\"esp\"]\n\
+             [[outside]]\nkind = \"udp\"\nlisten = \"{listen}:4500\"\n\
+             [[outside]]\nkind = \"raw\"\naddresses = [\"{}\"]\nprotocols = [\"esp\"]\n\
              [keys]\nstate = \"/state\"\niv_reserve = {}\n\
              [limits]\nin_flight = 512\n[scheduler]\npolicy = \"{}\"\n\
              [[processor]]\nkind = \"core\"\nbackend = \"aws-lc\"\n",
-            layout.iv_reserve, layout.policy
+            homes.join("\", \""),
+            layout.iv_reserve,
+            layout.policy
         );
         for core in 1..layout.cores {
             let _ = write!(
@@ -175,14 +237,21 @@ impl Site {
             text +=
                 "[[processor]]\nkind = \"card\"\nname = \"card\"\nblock = \"5 ns\"\nbackend = \"aws-lc\"\n";
         }
-        match self.side_of(machine) {
+        match self.side_of(machine).filter(|_| self.alone.is_none()) {
             Some(side) if self.by == By::Store => {
+                let shared = homes.iter().filter(|_| self.share_by == ShareBy::Local);
+                let shared: Vec<String> = shared.map(|home| format!("\"outside {home}/24\"")).collect();
                 let _ = write!(
                     text,
-                    "[cluster]\nname = \"machine-{side}\"\nendpoints = [\"http://127.0.0.1:2379\"]\nshares = 1\n\
-                     addresses = [\"outside 192.0.2.{me}/24\"]\nalone = \"{}\"\n",
+                    "[cluster]\nname = \"machine-{side}\"\nendpoints = [\"http://127.0.0.1:2379\"]\nshares = {}\n\
+                     share_by = \"{}\"\nalone = \"{}\"\n",
+                    self.shares,
+                    self.share_by.word(),
                     if self.stops_alone { "stop" } else { "continue" }
                 );
+                if !shared.is_empty() {
+                    let _ = writeln!(text, "addresses = [{}]", shared.join(", "));
+                }
             }
             Some(side) => {
                 let peer = if side == 0 { "listen" } else { "peers" };
@@ -212,12 +281,12 @@ impl Site {
             let _ = write!(
                 text,
                 "[[sa]]\nname = \"{direction}-{peer}-{generation}\"\ndirection = \"{direction}\"\nspi = {spi}\n\
-                 proposal = \"{}\"\nkey = \"{}\"\nlocal = \"192.0.2.{}\"\nremote = \"192.0.2.{}\"\nesn = {}\n\
+                 proposal = \"{}\"\nkey = \"{}\"\nlocal = \"{}\"\nremote = \"{}\"\nesn = {}\n\
                  local_ts = [{}]\nremote_ts = [{}]\nencapsulation = \"{}\"\nreplay_window = {}\n",
                 tunnel.proposal,
                 hex(&key),
-                gateway + 1,
-                peer + 1,
+                Site::address(tunnel, gateway, generation),
+                Site::address(tunnel, peer, generation),
                 tunnel.esn,
                 more(gateway + 1),
                 more(peer + 1),

@@ -4,9 +4,10 @@ mod between;
 mod faults;
 mod operator;
 mod process;
+mod roles;
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 
@@ -70,7 +71,10 @@ enum Event {
     Decide,
     Probe(bool),
     Look(usize),
-    Learn(usize),
+    Learn(usize, u32),
+    /// The operator wants the machines of a gateway in another role.
+    Role(bool),
+    Accept(usize),
     Judge(Vec<u64>),
 }
 
@@ -109,9 +113,9 @@ pub struct World {
     path: Path,
     /// Between the machines of a cluster, and the way of each to it.
     etcd: FakeEtcd,
-    ways: [Link; 2],
-    /// By gateway: the machine to which its addresses lead.
-    holders: Vec<Option<usize>>,
+    ways: Vec<Link>,
+    /// By gateway and [way](World::way_in): the machine to which it leads.
+    holders: BTreeMap<(usize, u32), usize>,
     now: Time,
     queue: BinaryHeap<Scheduled>,
     order: u64,
@@ -124,6 +128,8 @@ pub struct World {
     take_overs: u64,
     /// Tunnels whose keys are being replaced.
     rekeying: Vec<bool>,
+    /// The operator has a gateway take another role.
+    changing: bool,
     /// The faults are over.
     calm: bool,
     probes: Vec<u64>,
@@ -149,7 +155,7 @@ impl World {
         let (count, machines) = (plan.site.layouts.len(), plan.site.machines());
         let seed = plan.seed;
         let (etcd, path) = (FakeEtcd::default(), Path::default());
-        let ways = [etcd.link(), etcd.link()];
+        let ways: Vec<Link> = (0..plan.site.members).map(|_| etcd.link()).collect();
         let node = |machine| {
             let others = match plan.site.side_of(machine) {
                 Some(side) if plan.site.by == By::Store => Others::Cluster(ways[side].clone()),
@@ -165,8 +171,10 @@ impl World {
             ways,
             etcd,
             holders: (0..count)
-                .map(|gateway| Some(gateway).filter(|_| plan.site.pair != Some(gateway)))
+                .filter(|&gateway| plan.site.pair != Some(gateway))
+                .map(|gateway| ((gateway, 0), gateway))
                 .collect(),
+            changing: false,
             now: Time::ZERO,
             queue: BinaryHeap::new(),
             order: 0,
@@ -182,6 +190,12 @@ impl World {
             probes: Vec::new(),
             plan,
         };
+        if world.site.has_shares() {
+            let members = world.site.machines_of(0);
+            members
+                .into_iter()
+                .for_each(|machine| world.nodes[machine].file = Some(world.site.file(machine)));
+        }
         for tunnel in 0..world.site.tunnels.len() {
             world.learn_keys(tunnel, 0);
         }
@@ -257,7 +271,9 @@ impl World {
             Event::Decide => self.decide(),
             Event::Probe(counts) => self.probe(counts),
             Event::Look(machine) => self.look_after(machine),
-            Event::Learn(machine) => self.learn(machine),
+            Event::Learn(machine, way) => self.learn(machine, way),
+            Event::Role(keeps) => self.change_role(keeps),
+            Event::Accept(machine) => self.accept(machine),
             Event::Judge(probes) => self.judge(&probes),
         }
     }
@@ -276,7 +292,7 @@ impl World {
     fn send_inside(&mut self, from: usize, to: usize, len: usize, far: bool) -> u64 {
         self.events += 1;
         let (number, packet) = self.oracle.sends(from, to, len, far);
-        let Some(machine) = self.holders[from] else { return number };
+        let Some(machine) = self.holder(from, self.way_out(from, to)) else { return number };
         let node = &self.nodes[machine];
         let destination = IpAddr::from(packet::network(to, far));
         let network = |net: &ipnet::IpNet| net.contains(&destination);
@@ -290,6 +306,18 @@ impl World {
         } else if !blackhole && node.life > 0 && !far {
             let what = format!("gateway {from} is down, and nothing keeps packets to {to} inside");
             self.oracle.report(Rule::NothingOutside, self.now, what);
+        }
+        // One that serves another part of the SAs may get it as well.
+        for other in self.site.machines_of(from).into_iter().filter(|_| self.site.has_shares()) {
+            let node = &self.nodes[other];
+            let kept = {
+                let routes = node.host.routes();
+                routes.tunnel.iter().chain(&routes.blackholes).any(network)
+            };
+            if !kept && node.life > 0 && !far {
+                let what = format!("machine {other} keeps nothing to {to} inside");
+                self.oracle.report(Rule::NothingOutside, self.now, what);
+            }
         }
         if self.nodes[machine].life > 0 && !far && !self.nodes[machine].host.guards(destination) {
             let what = format!("no rule of gateway {from}'s guard names {destination}, which is behind {to}");
@@ -361,7 +389,8 @@ impl World {
         for packet in sent.inside {
             self.events += 1;
             let nodes = &mut self.nodes;
-            let may_repeat = |other: usize| other != machine && nodes[other].is_unmerged();
+            let may_repeat =
+                |other: usize| other != machine && nodes[other].is_unmerged() && !nodes[other].is_new;
             self.oracle.delivered(gateway, life, &packet, at, may_repeat);
         }
         for packet in sent.outside {
@@ -382,9 +411,9 @@ impl World {
 
     /// A packet reaches a gateway from outside.
     fn deliver(&mut self, Coming { to, packet, wire, .. }: Coming) {
-        let Some(machine) = self.holders[to] else { return };
+        let Some(machine) = self.holder(to, self.way_in(to, &packet)) else { return };
         let links = self.nodes[machine].host.links();
-        let link = if packet[9] == 17 { links.udp } else { links.raw };
+        let link = links.from_outside(&packet).cloned();
         let steer = packet::spi(&packet).unwrap_or(0);
         if link.is_some_and(|link| link.give(packet, steer)) {
             if let Some(wire) = wire {

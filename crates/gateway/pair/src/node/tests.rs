@@ -451,6 +451,26 @@ fn an_operator_decides_between_a_stale_and_an_empty_gateway_whichever_is_preferr
     assert!(zero.status().in_sync && one.status().in_sync || !zeros.is_unmerged());
 }
 
+/// The peer came back before the word was needed: a gateway that leaves the pair years later is to ask again.
+#[test]
+fn an_operators_word_that_was_not_needed_is_gone_with_the_take_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = |name: &str| directory.path().join(name);
+    let (zero, zeros) = stepped(&state("0"), 0);
+    let (one, ones) = stepped(&state("1"), 1);
+    talk([&zeros, &ones], 3);
+    assert_eq!([zero.verdict(), one.verdict()], [Verdict::Active, Verdict::Standby]);
+    // The standby lacks nothing, and waits for nobody.
+    let store = IvStore::new(state("1"));
+    store.accept(0).unwrap();
+    talk([&zeros, &ones], 3);
+    assert!(store.provenance().unwrap().accepted);
+    drop((zero, zeros));
+    pass(&[&ones], 2);
+    assert_eq!(one.verdict(), Verdict::Active);
+    assert!(!store.provenance().unwrap().accepted);
+}
+
 /// The active gateway fails before it hears that its records were merged: it counts as the one that went on alone, and may start so.
 #[test]
 fn of_two_only_one_counts_as_the_one_that_went_on_alone() {

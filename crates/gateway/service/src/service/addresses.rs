@@ -7,6 +7,7 @@ use std::io;
 
 use forebay_links::announce::Announcer;
 use forebay_links::interface::Interface;
+use forebay_planted::{Fault, planted};
 use forebay_time::{Duration, Time};
 use ipnet::IpNet;
 
@@ -111,7 +112,7 @@ impl SharedAddresses {
     pub fn hold(&mut self, holds: impl Fn(usize) -> bool, now: Time) -> Result<(), StartError> {
         let mut failed = Ok(());
         for (place, one) in self.shared.iter_mut().enumerate() {
-            let holds = holds(place);
+            let holds = holds(place) || one.held && planted(Fault::AddressesKept);
             if one.held && !holds {
                 one.take_away();
                 one.announced = None;

@@ -16,7 +16,7 @@ use crate::site::By;
 fn side(world: &World, gateway: usize, outside: bool) -> Vec<SimLink> {
     let links = world.nodes[gateway].host.links();
     match outside {
-        true => [links.udp, links.raw].into_iter().flatten().collect(),
+        true => links.outside().cloned().collect(),
         false => links.inside.into_iter().collect(),
     }
 }
@@ -45,7 +45,7 @@ impl World {
             }
             What::ForgeIcmp { count, mtu } => {
                 let messages = self.network.forge_icmp(about, count, mtu);
-                let Some(machine) = self.holders[about] else { return };
+                let Some(machine) = self.holder(about, 0) else { return };
                 if let Some(link) = self.nodes[machine].host.links().icmp {
                     for message in messages {
                         link.give(message, 0);
@@ -91,7 +91,7 @@ impl World {
             What::Reload => {
                 let tunnel = &mut self.site.tunnels[about];
                 tunnel.wide = !tunnel.wide;
-                tunnel.ends.into_iter().for_each(|gateway| self.reload_all(gateway));
+                self.reload_ends(about);
             }
             What::Rekey => {
                 if !std::mem::replace(&mut self.rekeying[about], true) {
@@ -104,6 +104,12 @@ impl World {
             What::Replace if self.may_lose_disk(about) => self.nodes[about].replace_disk(false),
             What::Restore if self.may_lose_disk(about) => self.nodes[about].back_up(),
             What::Replace | What::Restore => {}
+            What::Move { home, keys } => self.move_tunnel(about, home, keys),
+            What::Role { keeps } => {
+                if !std::mem::replace(&mut self.changing, true) {
+                    self.change_role(keeps);
+                }
+            }
             What::Store { how } => self.set_way(
                 about,
                 match how {
@@ -149,6 +155,7 @@ impl World {
             What::Suspend => self.suspend(about, false),
             What::Partition { .. } => (0..2).for_each(|side| self.path.hold(side, false, self.now)),
             What::Store { .. } => self.set_way(about, Fate::Works),
+            What::Move { keys: false, .. } => self.move_back(about),
             _ => {}
         }
     }
@@ -156,7 +163,8 @@ impl World {
     /// Whether the records of a machine are lost with its disk without harm, as the documentation says: those of a cluster are in the
     /// store; of a pair the other machine has them, if it serves and each has told the other one everything.
     fn may_lose_disk(&mut self, machine: usize) -> bool {
-        if self.nodes[machine].serving.is_none() || self.nodes[machine].suspended {
+        let node = &self.nodes[machine];
+        if node.serving.is_none() || node.suspended || self.site.alone.is_some() {
             return false;
         }
         match self.site.by {

@@ -19,6 +19,8 @@ const PAIR_LATE: Duration = Duration::from_millis(6_500);
 /// Until an operator looks whether a pair serves, and how long it takes to agree behind an operator's word.
 const DECIDES: Duration = Duration::from_millis(6_500);
 const DECIDED: Duration = Duration::from_millis(12_000);
+/// Between the reload of the first machine of several with shares and that of the last one, in milliseconds.
+const RELOADS_MAX_MS: u64 = 1_500;
 /// Until the thread that reserves numbers runs.
 const KEEPS_MAX_US: u64 = 3_000;
 
@@ -65,22 +67,22 @@ impl World {
     /// Starts a gateway, if it does not run.
     pub(super) fn start(&mut self, gateway: usize) {
         let now = self.now;
-        if self.nodes[gateway].serving.is_some() {
+        if self.nodes[gateway].serving.is_some() || self.site.is_off(gateway) {
             return;
         }
-        let is_first = self.nodes[gateway].life == 0;
         let started = self.nodes[gateway].start(&self.site, now);
         match started {
             Ok(()) => {
                 self.nodes[gateway].wake_at = None;
                 self.wakes(gateway);
-                if is_first {
+                self.started_alone(gateway);
+                if !std::mem::replace(&mut self.nodes[gateway].is_looked_after, true) {
                     self.schedule_in(AGAIN, Event::Keep(gateway, true));
                     self.schedule_in(LOOK, Event::Look(gateway));
                 }
             }
             Err((why, is_wrong)) => {
-                if is_wrong {
+                if is_wrong && !self.asked(gateway) {
                     self.oracle.report(Rule::Runs, now, format!("gateway {gateway} does not start: {why}"));
                 }
                 let node = &mut self.nodes[gateway];
@@ -92,14 +94,30 @@ impl World {
         }
     }
 
+    /// Makes both gateways of a tunnel reload their files.
+    pub(super) fn reload_ends(&mut self, tunnel: usize) {
+        self.site.tunnels[tunnel].ends.into_iter().for_each(|gateway| self.reload_all(gateway));
+    }
+
     /// Makes all machines of a gateway reload its file.
-    pub(super) fn reload_all(&mut self, gateway: usize) {
-        self.site.machines_of(gateway).into_iter().for_each(|machine| self.reload(machine));
+    fn reload_all(&mut self, gateway: usize) {
+        for machine in self.site.machines_of(gateway) {
+            if self.nodes[machine].file.is_some() {
+                // One after the other: the file of each is changed, and then it reloads.
+                let at = Duration::from_micros(self.chance.below(RELOADS_MAX_MS * 1_000));
+                self.schedule_in(at, Event::Reload(machine));
+            } else {
+                self.reload(machine);
+            }
+        }
     }
 
     /// Makes a machine reload its file, and retries if it cannot.
     pub(super) fn reload(&mut self, gateway: usize) {
         let now = self.now;
+        if let Some(file) = &mut self.nodes[gateway].file {
+            *file = self.site.file(gateway);
+        }
         if self.nodes[gateway].serving.is_none() {
             return;
         }
@@ -113,7 +131,10 @@ impl World {
         }
         self.carry(gateway);
         match reloaded {
-            Ok(()) => self.wakes(gateway),
+            Ok(()) => {
+                self.wakes(gateway);
+                self.announced(gateway);
+            }
             Err((why, is_wrong)) => {
                 if is_wrong {
                     self.oracle.report(Rule::Runs, now, format!("gateway {gateway} does not reload: {why}"));
@@ -137,15 +158,20 @@ impl World {
         let tunnel = &mut self.site.tunnels[place];
         let new = tunnel.outbound + u32::from(step == 0);
         match step {
-            0 => tunnel.inbound.push(new),
+            0 => {
+                tunnel.inbound.push(new);
+                // With the addresses of the keys before, or those to which it moves.
+                if tunnel.homes.len() <= new as usize {
+                    tunnel.homes.extend(tunnel.homes.last().copied());
+                }
+            }
             1 => tunnel.outbound = tunnel.inbound.last().copied().unwrap_or(0),
             _ => tunnel.inbound.retain(|generation| *generation == new),
         }
-        let ends = tunnel.ends;
         if step == 0 {
             self.learn_keys(place, new);
         }
-        ends.into_iter().for_each(|gateway| self.reload_all(gateway));
+        self.reload_ends(place);
         match step {
             0 | 1 => self.schedule_in(STEP, Event::Operate(place, step + 1)),
             _ => self.rekeying[place] = false,
@@ -175,13 +201,16 @@ impl World {
     /// A machine whose peer lost its records, and which failed before it had used anything behind that, waits for an operator's word:
     /// nothing says that the other one had not served. Here it had not.
     pub(super) fn decide(&mut self) {
+        if self.site.alone.is_some() {
+            return;
+        }
         let machines = self.site.machines_of(self.site.pair.unwrap_or(0));
         if machines.iter().any(|&machine| self.nodes[machine].service().is_some()) {
             return;
         }
         let known = |machine: &&usize| self.nodes[**machine].knows_all();
         if let [machine] = machines.iter().filter(known).collect::<Vec<_>>()[..] {
-            self.nodes[*machine].accept();
+            self.accept(*machine);
         }
     }
 
@@ -243,7 +272,8 @@ impl World {
         if let Some(first) = lost.first() {
             let way = self.oracle.way(*first);
             let describe = |gateway: usize| {
-                self.holders[gateway].and_then(|machine| self.nodes[machine].describe()).unwrap_or_default()
+                let machine = self.holder(gateway, 0);
+                machine.and_then(|machine| self.nodes[machine].describe()).unwrap_or_default()
             };
             let sas = way.map(|(from, to)| describe(from) + "; there: " + &describe(to)).unwrap_or_default();
             let (lost, all) = (lost.len(), probes.len());

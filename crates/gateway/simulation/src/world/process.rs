@@ -52,9 +52,7 @@ impl World {
             self.carry(machine);
             match stepped {
                 Ok(event) => {
-                    if self.nodes[machine].host.take_announced() {
-                        self.announced(machine);
-                    }
+                    self.announced(machine);
                     event.into_iter().for_each(|event| self.happened(machine, event));
                 }
                 // The process ends with an error, and is started again.

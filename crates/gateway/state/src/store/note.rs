@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
+use forebay_planted::{Fault, planted};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -164,7 +165,7 @@ impl IvStore {
     pub fn enter(&self, role: Role) -> Result<(), IvStoreError> {
         let found = self.provenance()?;
         let leaves = found.role != role && found.role != Role::Alone;
-        if leaves || !found.missing.is_empty() {
+        if leaves && !planted(Fault::OthersForgotten) || !found.missing.is_empty() {
             if !self.take_acceptance()? {
                 let path = self.directory().to_owned();
                 return Err(match found.missing.into_iter().next() {
@@ -179,11 +180,14 @@ impl IvStore {
             if !found.missing.is_empty() {
                 self.begin_without_missing()?;
             }
+        } else if role == Role::Alone && self.take_acceptance()? {
+            // It would be found when it says something else; gateways of a pair or a cluster may need it yet.
+            tracing::info!(directory = %self.directory().display(), "an operator's word was not needed");
         }
         // What is damaged is seen before anything is served.
         self.sync()?;
         self.change_note(|note| {
-            if leaves {
+            if leaves && !planted(Fault::PairRemembered) {
                 // Its terms and names mean nothing for whoever joins later.
                 (note.pair, note.cluster) = (None, None);
             }

@@ -94,6 +94,18 @@ fn a_gateway_that_leaves_its_peers_does_not_start_without_an_operators_word() {
     }
 }
 
+/// A word that was said too early, or twice, is not one for whatever comes later.
+#[test]
+fn an_operators_word_that_a_gateway_alone_does_not_need_is_gone_with_its_start() {
+    let (_directory, store) = store();
+    store.enter(Role::Alone).unwrap();
+    store.accept(5).unwrap();
+    store.enter(Role::Alone).unwrap();
+    assert!(!store.provenance().unwrap().accepted);
+    store.enter(Role::Pair).unwrap();
+    assert!(matches!(store.enter(Role::Alone), Err(IvStoreError::OfOthers { .. })));
+}
+
 #[test]
 fn a_note_that_says_something_else_is_an_error() {
     let (_directory, store) = store();
