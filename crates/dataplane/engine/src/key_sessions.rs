@@ -1,5 +1,6 @@
 //! Key sessions: which processors have the keys of which SA.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use forebay_crypto::{Direction, SaKeys, SessionId, Suite};
@@ -50,12 +51,10 @@ impl KeySessions {
         self.kinds.get(usize::from(self.kind(session))).is_none_or(|kind| kind.by[RUNNING_CORE])
     }
 
-    /// The distinct suites of the sessions that there are or were, for tables.
-    pub fn suites(&self) -> Vec<Suite> {
-        let mut suites: Vec<Suite> = self.kinds.iter().map(|kind| kind.suite).collect();
-        suites.sort();
-        suites.dedup();
-        suites
+    /// The distinct suites of the sessions that there are or were, each with its first kind, for tables.
+    pub fn suites(&self) -> BTreeMap<Suite, u8> {
+        let kinds = self.kinds.iter().enumerate().rev();
+        kinds.map(|(number, kind)| (kind.suite, number as u8)).collect()
     }
 
     /// Whether sessions with these keys may be opened. `spare` is an unused session number for trying.

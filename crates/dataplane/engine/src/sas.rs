@@ -136,7 +136,14 @@ impl Engine {
 
     /// The distinct suites of the SAs that there are or were, for tables.
     pub fn suites(&self) -> Vec<Suite> {
-        self.core.sessions.suites()
+        self.core.sessions.suites().into_keys().collect()
+    }
+
+    /// The costs that processor number `processor` is now taken to have, by the suites of the SAs that there are or were. However many
+    /// SAs there are, this takes no longer.
+    pub fn costs(&self, processor: usize) -> Vec<(Suite, Cost)> {
+        let suites = self.core.sessions.suites().into_iter();
+        suites.filter_map(|(suite, kind)| Some((suite, self.core.pool.cost(processor, kind)?))).collect()
     }
 }
 

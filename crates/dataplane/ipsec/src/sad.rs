@@ -183,9 +183,19 @@ impl Sad {
 
     /// All SAs with their settings and counters, by number.
     pub fn iter(&self) -> impl Iterator<Item = (SessionId, Direction, &SaConfig, &SaCounters)> {
-        self.sas.iter().zip(&self.configs).enumerate().filter_map(|(index, (entry, config))| {
+        self.iter_from(SessionId(0))
+    }
+
+    /// The same from a number on, without a look at those before.
+    pub fn iter_from(
+        &self,
+        first: SessionId,
+    ) -> impl Iterator<Item = (SessionId, Direction, &SaConfig, &SaCounters)> {
+        let at = (first.0 as usize).min(self.sas.len()).min(self.configs.len());
+        let all = self.sas[at..].iter().zip(&self.configs[at..]).zip(first.0..);
+        all.filter_map(|((entry, config), index)| {
             let direction = entry.state.direction();
-            Some((SessionId(index as u32), direction, config.as_ref()?, &entry.counters))
+            Some((SessionId(index), direction, config.as_ref()?, &entry.counters))
         })
     }
 

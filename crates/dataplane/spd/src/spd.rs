@@ -336,7 +336,16 @@ impl Spd {
 
     /// The policies of a direction in order.
     pub fn iter(&self, direction: Direction) -> impl Iterator<Item = (PolicyId, Policy)> {
-        self.side(direction).order.iter().filter_map(|index| {
+        self.iter_behind(direction, 0)
+    }
+
+    /// The same behind the first so many, which are not copied.
+    pub fn iter_behind(
+        &self,
+        direction: Direction,
+        count: usize,
+    ) -> impl Iterator<Item = (PolicyId, Policy)> {
+        self.side(direction).order.iter().skip(count).filter_map(|index| {
             let slot = self.slots.get(index as usize)?;
             Some((PolicyId { index, generation: slot.generation }, slot.whole()?))
         })

@@ -33,6 +33,9 @@ pub const REQUEST_MAX: usize = 4_096;
 /// Longest answer that is read, in bytes: room for some 500 000 SAs.
 pub const RESPONSE_MAX: u64 = 256 << 20;
 
+/// How unimportant the threads are that answer: with Linux's scheduler one tenth of the weight of those that move packets.
+const NICE: i32 = 10;
+
 /// What is asked, as one line: `{"request":"status"}`. Further keys mean nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
@@ -115,5 +118,29 @@ impl ReloadsDoc {
             removed: outcome.removed,
             remarks: outcome.restart.len() + outcome.errors.len(),
         };
+    }
+}
+
+/// Has this thread, and those that it starts, leave the CPU to the threads that move packets: a status of many SAs takes milliseconds.
+fn give_way() {
+    if rustix::process::getpriority_process(None).is_ok_and(|nice| nice < NICE) {
+        // Where the system does not allow it, packets wait longer and nothing is wrong.
+        let _ = rustix::process::setpriority_process(None, NICE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn who_gives_way_is_less_important_and_so_are_its_threads() {
+        let nice = || rustix::process::getpriority_process(None).unwrap();
+        let own = nice();
+        let given = std::thread::spawn(move || {
+            super::give_way();
+            [nice(), std::thread::spawn(nice).join().unwrap()]
+        });
+        // Where the tests are less important already, that stays.
+        assert_eq!(given.join().unwrap(), [own.max(super::NICE); 2]);
+        assert_eq!(nice(), own);
     }
 }

@@ -141,6 +141,7 @@ impl Server {
         let run = move || {
             // Also for the threads that it starts.
             privileges::give_up();
+            crate::give_way();
             while !ended.load(Ordering::Acquire) {
                 let mut both =
                     [listener.as_fd(), rung.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));

@@ -187,6 +187,14 @@ impl Ipsec {
         self.sad.iter()
     }
 
+    /// The same from a number on, without a look at those before.
+    pub fn iter_from(
+        &self,
+        first: SessionId,
+    ) -> impl Iterator<Item = (SessionId, Direction, &SaConfig, &SaCounters)> {
+        self.sad.iter_from(first)
+    }
+
     /// The settings of the SA with this number.
     pub fn config(&self, session: SessionId) -> Option<&SaConfig> {
         self.sad.config(session)
@@ -282,6 +290,15 @@ impl Ipsec {
     /// The policies of a direction in order.
     pub fn policies(&self, direction: Direction) -> impl Iterator<Item = (PolicyId, Policy)> {
         self.spd.iter(direction)
+    }
+
+    /// The same behind the first so many, which are not copied.
+    pub fn policies_behind(
+        &self,
+        direction: Direction,
+        count: usize,
+    ) -> impl Iterator<Item = (PolicyId, Policy)> {
+        self.spd.iter_behind(direction, count)
     }
 
     fn check_sas(&self, direction: Direction, sas: &[SessionId]) -> Result<(), PolicyError> {

@@ -183,6 +183,11 @@ fn a_policy_of_a_thousand_sas() {
     listed.sort();
     sas.sort();
     assert_eq!(listed, sas);
+    let all = || sad.iter().map(|(session, ..)| session);
+    for from in [0, sas[1].0, sas[1].0 + 1, u32::MAX] {
+        let behind = sad.iter_from(SessionId(from)).map(|(session, ..)| session);
+        assert!(behind.eq(all().filter(|session| session.0 >= from)), "from {from}");
+    }
     sad.remove_policy(id).expect("it is there");
     assert_eq!(sad.policies(Direction::Seal).count(), 0);
 }

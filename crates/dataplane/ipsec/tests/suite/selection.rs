@@ -403,6 +403,8 @@ proptest! {
             }
             let order: Vec<PolicyId> = sad.policies(Direction::Seal).map(|(id, _)| id).collect();
             prop_assert!(order.iter().eq(list.iter().map(|(id, _)| id)));
+            let behind = sad.policies_behind(Direction::Seal, 1).map(|(id, _)| id);
+            prop_assert!(behind.eq(order.iter().copied().skip(1)));
             let policies: Vec<Policy> = list.iter().map(|(_, policy)| policy.clone()).collect();
             for flow in &flows {
                 let expected = match policies.is_empty() {

@@ -80,6 +80,7 @@ impl Feed {
         let looking = Arc::clone(&feed);
         let look = move || {
             privileges::give_up();
+            crate::give_way();
             Looker::new(answer, addresses).run(&looking);
         };
         thread::Builder::new().name("forebay-look".to_owned()).spawn(look)?;

@@ -133,22 +133,15 @@ impl Snapshot {
         let places = worker.processors().to_vec();
         let engine = worker.engine();
         let sad = engine.sad();
-        // One SA of each suite stands for all: costs are learnt by suite.
-        let mut suites: BTreeMap<Suite, SessionId> = BTreeMap::new();
-        for (session, _, config, _) in sad.iter() {
-            suites.entry(config.suite).or_insert(session);
-        }
         let (path_mtus, moves_limited) = (sad.path_mtu_counters(), sad.moves_limited());
         drop(sad);
         let processor = |(at, stats): (usize, &ProcessorStats)| {
-            let cost = |(&suite, &session): (&Suite, &SessionId)| Some((suite, engine.cost(at, session)?));
             // The samples are a report's.
             let mut stats = stats.clone();
             stats.samples = vec![];
-            let costs = suites.iter().filter_map(cost).collect();
             let place = places.get(at).copied().unwrap_or(at);
             let (waiting, alpha) = (engine.waiting_at(at), engine.alpha(at));
-            Processor { place, stats, waiting, alpha, lateness: engine.lateness(at), costs }
+            Processor { place, stats, waiting, alpha, lateness: engine.lateness(at), costs: engine.costs(at) }
         };
         let processors = engine.processors().enumerate().map(processor).collect();
         Snapshot {
@@ -290,13 +283,13 @@ fn some_sas(worker: &mut Worker, from: u32) -> Vec<Sa> {
         mtu: sad.path_mtu(session),
         unsure: sad.unsure(session),
     };
-    sad.iter().filter(|(session, ..)| session.0 >= from).take(PORTION).map(sa).collect()
+    sad.iter_from(SessionId(from)).take(PORTION).map(sa).collect()
 }
 
 /// Policies of a direction behind so many others.
 fn some_policies(worker: &mut Worker, direction: Direction, behind: usize) -> Vec<Policy> {
     let sad = worker.engine().sad();
-    sad.policies(direction).map(|(_, policy)| policy).skip(behind).take(PORTION).collect()
+    sad.policies_behind(direction, behind).map(|(_, policy)| policy).take(PORTION).collect()
 }
 
 /// The SAs, in the order of their numbers.
