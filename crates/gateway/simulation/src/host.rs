@@ -40,7 +40,7 @@ pub struct Links {
 
 impl Links {
     /// The link by which a packet comes from outside.
-    pub fn from_outside(&self, packet: &[u8]) -> Option<&SimLink> {
+    pub fn by_which_comes(&self, packet: &[u8]) -> Option<&SimLink> {
         let (_, (address, _)) = packet::places(packet);
         match packet[9] {
             17 => self.udp.as_ref(),

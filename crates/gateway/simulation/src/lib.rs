@@ -27,7 +27,7 @@ mod site;
 mod world;
 
 pub use oracle::{Rule, Violation};
-pub use plan::{Event, How, Plan, Way, What};
+pub use plan::{Event, Plan, What};
 pub use shrink::shrink;
 pub use site::By;
 pub use world::{Report, World, run};

@@ -9,10 +9,6 @@ use crate::opener::Opener;
 use crate::packet::{self, EspSeen, Seen};
 use crate::site::{Site, Tunnel};
 
-/// Whether inbound windows survive restarts and reloads. As long as they do not, a packet may be delivered again under
-/// another window, and a replay may move a peer.
-const WINDOWS_SURVIVE: bool = true;
-
 /// Something that must never be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -105,8 +101,6 @@ pub struct Oracle {
     inner: Vec<Inner>,
     sas: BTreeMap<u32, Sealed>,
     arrivals: u64,
-    /// Packets were delivered again that a window had seen which is gone.
-    replayed: u64,
     /// Packets that both machines of a pair delivered while they could not hear each other.
     repeated: u64,
     repeated_by: HashSet<usize>,
@@ -271,10 +265,10 @@ impl Oracle {
         self.repeated
     }
 
-    /// Whether a gateway delivered packets again because a window is gone, or because its machines could not hear each other, so
-    /// that its peers may have moved for it.
+    /// Whether a gateway delivered packets again because its machines could not hear each other, so that its peers may have moved
+    /// for it.
     pub fn may_have_moved(&self, gateway: usize) -> bool {
-        self.replayed > 0 || self.repeated_by.contains(&gateway)
+        self.repeated_by.contains(&gateway)
     }
 
     /// A packet leaves gateway `at_gateway` inside; `life` says by [`life`] which machine it is and what its lives and
@@ -311,10 +305,6 @@ impl Oracle {
             );
             return;
         };
-        if !WINDOWS_SURVIVE && sent.delivered.is_some_and(|window| window != life) {
-            self.replayed += 1;
-            return;
-        }
         // The other machine of a pair may have delivered it and not have told yet, if both cannot hear each other.
         let was_elsewhere = sent.delivered.is_some_and(|window| may_repeat(machine_of(window)));
         if was_elsewhere {

@@ -1,7 +1,10 @@
 //! What happens in a run: drawn from its seed, and then a plain list that can be cut.
 
+use forebay_cluster::fake::Network;
 use forebay_config::ShareBy;
+use forebay_crypto::fault::Fault;
 use forebay_random::{Random, hash};
+use forebay_time::Duration;
 
 use crate::site::{By, HOMES, Site};
 
@@ -60,7 +63,7 @@ pub enum What {
     /// The links outside take only so large packets.
     LinkMtu { mtu: u16 },
     /// A card misbehaves.
-    Processor { which: u8, how: How },
+    Processor { which: u8, how: Fault },
     /// Cores of the gateway lose their CPUs now and then, for so long that others overtake them.
     CpusLost,
     /// Clean stop, and start.
@@ -86,7 +89,7 @@ pub enum What {
     /// All connections between the two machines of the pair break.
     Reset,
     /// What becomes of the requests of a machine to the store.
-    Store { how: Way },
+    Store { how: Network },
     /// A machine of a pair or cluster is replaced by one with an empty state directory. Of a pair, the one that stands by.
     Replace,
     /// Such a machine is restored from a backup that was made when this began, or earlier.
@@ -96,30 +99,6 @@ pub enum What {
     Move { home: u8, keys: bool },
     /// The pair is dissolved, or a gateway alone becomes one; the other machine has the records of before then or none.
     Role { keeps: bool },
-}
-
-/// What becomes of requests to the store: [`Network`](forebay_cluster::fake::Network) has the same.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    Cut,
-    AnswerLost,
-    Lost,
-    Late,
-    Full,
-}
-
-/// How a processor misbehaves: [`Fault`](forebay_crypto::fault::Fault) has the same.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    Dead,
-    Slow,
-    Late,
-    Corrupts,
-    Rejects,
-    Loses,
-    Reorders,
 }
 
 impl Plan {
@@ -238,8 +217,14 @@ impl Plan {
                 2 => What::Stop,
                 3..5 => What::Suspend,
                 5.. if by == By::Store => What::Store {
-                    how: [Way::Cut, Way::AnswerLost, Way::Lost, Way::Full, Way::Late, Way::Late]
-                        [random.below(6) as usize],
+                    how: [
+                        Network::Cut,
+                        Network::AnswerLost,
+                        Network::Lost,
+                        Network::Full,
+                        Network::Late,
+                        Network::Late,
+                    ][random.below(6) as usize],
                 },
                 5..7 => What::Partition {
                     to: [[true, true], [true, false], [false, true]][random.below(3) as usize],
@@ -250,7 +235,7 @@ impl Plan {
             let for_ms = [100, 1_000, 4_000][random.below(3) as usize];
             let for_ms = 20 + random.below(for_ms * slow);
             let at_ms = random.below(plan.length_ms);
-            if (what == What::Store { how: Way::Late }) && random.below(2) == 0 {
+            if (what == What::Store { how: Network::Late }) && random.below(2) == 0 {
                 // A request that is late does harm only if the other machine has taken over meanwhile, and is replaced itself.
                 let (for_ms, power) = (2_000 + random.below(4_000), random.below(2) == 0);
                 plan.faults.push(Event { at_ms, for_ms, about, what });
@@ -333,8 +318,15 @@ fn draw(random: &mut Random, site: &Site, length_ms: u64) -> Event {
         12 => What::LinkMtu { mtu: 600 + random.below(700) as u16 },
         13..16 => What::Processor {
             which: random.below(2) as u8,
-            how: [How::Dead, How::Slow, How::Late, How::Corrupts, How::Rejects, How::Loses, How::Reorders]
-                [random.below(7) as usize],
+            how: [
+                Fault::Stop,
+                Fault::Slow { factor: 50 },
+                Fault::Late { by: Duration::from_millis(30) },
+                Fault::CorruptIcv { every: 3 },
+                Fault::RejectGood { every: 2 },
+                Fault::DropJobs { every: 3 },
+                Fault::Reorder { depth: 4 },
+            ][random.below(7) as usize],
         },
         16 => What::Stop,
         17 => What::Kill { power: random.below(2) == 0 },

@@ -413,7 +413,7 @@ impl World {
     fn deliver(&mut self, Coming { to, packet, wire, .. }: Coming) {
         let Some(machine) = self.holder(to, self.way_in(to, &packet)) else { return };
         let links = self.nodes[machine].host.links();
-        let link = links.from_outside(&packet).cloned();
+        let link = links.by_which_comes(&packet).cloned();
         let steer = packet::spi(&packet).unwrap_or(0);
         if link.is_some_and(|link| link.give(packet, steer)) {
             if let Some(wire) = wire {

@@ -15,7 +15,6 @@ use super::caretaker::Caretaker;
 use super::export::{self, KeyExport};
 use super::host::Host;
 use super::links::{OutsideLinks, inside, mss_clamp, outside, receive_queues};
-use super::machine::Machine;
 use super::mirror::{Records, SyncLimits, XfrmSync};
 use super::pin::pin;
 use super::start_error::{StartError, link_error};
@@ -87,26 +86,13 @@ fn claim_alone(store: &IvStore) -> Result<Lock, IvStoreError> {
 }
 
 impl Service {
-    /// Starts a gateway by `config`. Each of its [`workers`] has a list of processors, as [`deal`] distributes them,
+    /// Starts a gateway by `config` on a host, such as [`Machine`](crate::service::Machine). Each of its
+    /// [`workers`] has a list of processors, as [`deal`] distributes them,
     /// the running core first. `seed` must be a number that no other party can know; `unix_time` returns the time
     /// since the Unix epoch.
     ///
     /// # Errors
     /// See [`StartError`]; what was opened is closed again.
-    pub fn start(
-        config: Config,
-        processors: Vec<Vec<ProcessorSetup>>,
-        clock: Clock,
-        seed: u64,
-        unix_time: fn() -> std::time::Duration,
-    ) -> Result<Service, StartError> {
-        Service::start_on(&Machine, config, processors, clock, seed, unix_time)
-    }
-
-    /// Starts it on another host than this machine.
-    ///
-    /// # Errors
-    /// As [`Service::start`].
     pub fn start_on(
         host: &dyn Host,
         config: Config,
@@ -136,7 +122,7 @@ impl Service {
     /// pair does while it stands by.
     ///
     /// # Errors
-    /// As [`Service::start`].
+    /// As [`Service::start_on`].
     // Long because every part of a gateway needs those before it.
     pub fn start_with(
         host: &dyn Host,

@@ -9,7 +9,7 @@ use crate::link::SimLink;
 use crate::network::{Coming, Network, Weather};
 use crate::oracle::Wire;
 use crate::packet;
-use crate::plan::{How, Way, What};
+use crate::plan::What;
 use crate::site::By;
 
 /// The links of a side.
@@ -110,16 +110,7 @@ impl World {
                     self.change_role(keeps);
                 }
             }
-            What::Store { how } => self.set_way(
-                about,
-                match how {
-                    Way::Cut => Fate::Cut,
-                    Way::AnswerLost => Fate::AnswerLost,
-                    Way::Lost => Fate::Lost,
-                    Way::Late => Fate::Late,
-                    Way::Full => Fate::Full,
-                },
-            ),
+            What::Store { how } => self.set_way(about, how),
         }
         self.schedule_in(Duration::from_millis(for_ms), Event::End(fault));
     }
@@ -208,18 +199,10 @@ impl World {
         }
     }
 
-    fn misbehave(&mut self, gateway: usize, which: u8, how: How) {
+    fn misbehave(&mut self, gateway: usize, which: u8, how: Fault) {
         let node = &mut self.nodes[gateway];
         let Some(control) = node.control(which).cloned() else { return };
-        node.lies |= matches!(how, How::Corrupts);
-        control.arm(match how {
-            How::Dead => Fault::Stop,
-            How::Slow => Fault::Slow { factor: 50 },
-            How::Late => Fault::Late { by: Duration::from_millis(30) },
-            How::Corrupts => Fault::CorruptIcv { every: 3 },
-            How::Rejects => Fault::RejectGood { every: 2 },
-            How::Loses => Fault::DropJobs { every: 3 },
-            How::Reorders => Fault::Reorder { depth: 4 },
-        });
+        node.lies |= matches!(how, Fault::CorruptIcv { .. });
+        control.arm(how);
     }
 }
