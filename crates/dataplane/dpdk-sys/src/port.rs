@@ -8,6 +8,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
+use std::sync::LazyLock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use forebay_packet::{Lender, Memory, Packet};
@@ -62,14 +63,14 @@ struct Lent {
     reserve: u32,
 }
 
-unsafe fn give_back(start: NonNull<u8>, _: u32) {
+unsafe fn give_back(start: NonNull<u8>, _: usize) {
     // SAFETY: a buffer that was lent; DPDK takes it from any thread.
     unsafe { fb_port_give_back(start.as_ptr()) };
 }
 
 /// Whose the buffers of all ports are.
 // SAFETY: only buffers of mbufs are lent by it.
-static PORTS: Lender = unsafe { Lender::new(give_back) };
+static PORTS: LazyLock<Lender> = LazyLock::new(|| unsafe { Lender::new(give_back) });
 
 const CHECKSUM_GOOD: u32 = 1;
 const CHECKSUM_BAD: u32 = 2;
@@ -129,7 +130,7 @@ impl Arrived<'_> {
         self.lent.set(self.lent.get() | 1 << self.at);
         // SAFETY: `room` bytes from there, of memory that is never uninitialised, are of one mbuf. Its frame is looked at through this
         // value only, and the queue does not give it back.
-        let memory = unsafe { Memory::lent(start, room, &PORTS) };
+        let memory = unsafe { Memory::lent(start, room as usize, *PORTS) };
         let at = into.len();
         // Written where it stays: what `push` would do if it failed has the packet made elsewhere first, and a copy of what has just
         // been written in other pieces waits for as long as for a cache miss, in each packet.
@@ -168,7 +169,7 @@ impl<'a> Frame<'a> {
     pub fn of_packet(header: [u8; ETHERNET], packet: &'a mut Packet, len: usize) -> Frame<'a> {
         let bytes = &packet.bytes()[..len];
         let (first, len) = (bytes.as_ptr(), len as u32);
-        let (start, lent) = match packet.memory().is_of(&PORTS) {
+        let (start, lent) = match packet.memory().is_of(*PORTS) {
             Some(start) => (start.as_ptr(), Some(packet)),
             None => (std::ptr::null_mut(), None),
         };

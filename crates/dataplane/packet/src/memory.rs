@@ -1,24 +1,37 @@
 //! The memory of a packet, and who gets it back.
 
+use std::num::NonZeroU8;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::{LazyLock, OnceLock};
 
 use crate::Packet;
 
-/// Who lends buffers: a kind of memory that is not the heap's, for example the buffers of DPDK's pools. Two lenders are the same if
-/// they are the same object.
-#[derive(Debug)]
-pub struct Lender {
-    give_back: unsafe fn(NonNull<u8>, u32),
-}
+/// Gives back a buffer, of which it gets the begin and the length in bytes.
+type GiveBack = unsafe fn(NonNull<u8>, usize);
+
+/// Most lenders of a program.
+const LENDERS_MAX: usize = 8;
+
+/// How the buffers of each lender are given back. A number for each, because a packet has no room for more.
+static LENDERS: [OnceLock<GiveBack>; LENDERS_MAX] = [const { OnceLock::new() }; LENDERS_MAX];
+
+/// Who lends buffers: a kind of memory that is not the heap's, for example the buffers of DPDK's pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lender(NonZeroU8);
 
 impl Lender {
-    /// A lender whose buffers are given back by `give_back`, which gets where a buffer begins and its length in bytes.
+    /// A lender whose buffers are given back by `give_back`.
     ///
     /// # Safety
     /// `give_back` has to be sound, from any thread, for every buffer that [`Memory::lent`] is told to be of this lender.
-    pub const unsafe fn new(give_back: unsafe fn(NonNull<u8>, u32)) -> Lender {
-        Lender { give_back }
+    ///
+    /// # Panics
+    /// If there are eight: each kind of memory has one.
+    pub unsafe fn new(give_back: GiveBack) -> Lender {
+        let place = LENDERS.iter().position(|place| place.set(give_back).is_ok());
+        let number = place.and_then(|place| NonZeroU8::new(place as u8 + 1));
+        Lender(number.unwrap_or_else(|| panic!("more than {LENDERS_MAX} kinds of memory")))
     }
 }
 
@@ -26,11 +39,11 @@ impl Lender {
 pub struct Memory {
     start: NonNull<u8>,
     /// Of which zero stands for no memory at all.
-    len: u32,
-    /// A number of its owner's choice; here, because there is room for it beside the length.
+    len: usize,
+    /// A number of its owner's choice; here, because there is room for it beside the lender.
     home: u8,
     /// `None`: of the heap.
-    lender: Option<&'static Lender>,
+    lender: Option<Lender>,
 }
 
 // SAFETY: the bytes have this one owner, and lenders take them back from any thread.
@@ -40,8 +53,8 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     /// So many bytes of zero, of the heap.
-    pub fn zeroed(len: u32) -> Memory {
-        let bytes = Box::into_raw(vec![0_u8; len as usize].into_boxed_slice()).cast::<u8>();
+    pub fn zeroed(len: usize) -> Memory {
+        let bytes = Box::into_raw(vec![0_u8; len].into_boxed_slice()).cast::<u8>();
         // A box is never null.
         Memory { start: NonNull::new(bytes).unwrap_or(NonNull::dangling()), len, home: 0, lender: None }
     }
@@ -51,26 +64,26 @@ impl Memory {
     /// # Safety
     /// From `start` there are `len` initialised bytes, at least one, which nobody else reads or writes until they are given back.
     #[inline]
-    pub unsafe fn lent(start: NonNull<u8>, len: u32, lender: &'static Lender) -> Memory {
+    pub unsafe fn lent(start: NonNull<u8>, len: usize, lender: Lender) -> Memory {
         Memory { start, len, home: Packet::LENT, lender: Some(lender) }
     }
 
     /// So many bytes of zero that a lender of tests lends.
-    pub(crate) fn lent_zeroed(len: u32) -> Memory {
-        unsafe fn free(start: NonNull<u8>, len: u32) {
+    pub(crate) fn lent_zeroed(len: usize) -> Memory {
+        unsafe fn free(start: NonNull<u8>, len: usize) {
             // SAFETY: what is leaked below.
-            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start.as_ptr(), len as usize)) });
+            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start.as_ptr(), len)) });
         }
         // SAFETY: for boxes that were leaked.
-        static LENDER: Lender = unsafe { Lender::new(free) };
+        static LENDER: LazyLock<Lender> = LazyLock::new(|| unsafe { Lender::new(free) });
         // SAFETY: all that was taken of it.
-        unsafe { Memory::lent(Memory::zeroed(len).into_raw(), len, &LENDER) }
+        unsafe { Memory::lent(Memory::zeroed(len).into_raw(), len, *LENDER) }
     }
 
     /// Where a buffer of `lender` begins, if it is one.
     #[inline]
-    pub fn is_of(&self, lender: &'static Lender) -> Option<NonNull<u8>> {
-        self.lender.is_some_and(|own| std::ptr::eq(own, lender)).then_some(self.start)
+    pub fn is_of(&self, lender: Lender) -> Option<NonNull<u8>> {
+        (self.lender == Some(lender)).then_some(self.start)
     }
 
     /// Whether somebody has lent it.
@@ -100,10 +113,13 @@ impl Memory {
     #[cold]
     fn release(&mut self) {
         match self.lender {
-            // SAFETY: a buffer of this lender, by who made it; nobody has it any more.
-            Some(lender) => unsafe { (lender.give_back)(self.start, self.len) },
+            Some(Lender(number)) => {
+                let Some(give_back) = LENDERS[usize::from(number.get()) - 1].get() else { return };
+                // SAFETY: a buffer of this lender, by who made it; nobody has it any more.
+                unsafe { give_back(self.start, self.len) }
+            }
             None => {
-                let bytes = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.len as usize);
+                let bytes = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.len);
                 // SAFETY: the box of `zeroed`.
                 drop(unsafe { Box::from_raw(bytes) });
             }
@@ -133,7 +149,7 @@ impl Deref for Memory {
     #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: as many initialised bytes, or a dangling pointer and none.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len as usize) }
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
@@ -141,7 +157,7 @@ impl DerefMut for Memory {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as many initialised bytes with this owner, or a dangling pointer and none.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len as usize) }
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
@@ -152,28 +168,28 @@ mod tests {
 
     static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
 
-    unsafe fn free(start: NonNull<u8>, len: u32) {
-        GIVEN_BACK.fetch_add(len as usize, Ordering::Relaxed);
+    unsafe fn free(start: NonNull<u8>, len: usize) {
+        GIVEN_BACK.fetch_add(len, Ordering::Relaxed);
         // SAFETY: what `lend` has leaked.
-        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start.as_ptr(), len as usize)) });
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start.as_ptr(), len)) });
     }
 
     // SAFETY: for boxes that were leaked.
-    static LENDER: Lender = unsafe { Lender::new(free) };
+    static LENDER: LazyLock<Lender> = LazyLock::new(|| unsafe { Lender::new(free) });
     // SAFETY: it is never told to be anybody's.
-    static OTHER: Lender = unsafe { Lender::new(free) };
+    static OTHER: LazyLock<Lender> = LazyLock::new(|| unsafe { Lender::new(free) });
 
-    fn lend(len: u32) -> Memory {
-        let bytes = Box::into_raw(vec![7_u8; len as usize].into_boxed_slice()).cast::<u8>();
+    fn lend(len: usize) -> Memory {
+        let bytes = Box::into_raw(vec![7_u8; len].into_boxed_slice()).cast::<u8>();
         // SAFETY: a box that was leaked.
-        unsafe { Memory::lent(NonNull::new(bytes).unwrap(), len, &LENDER) }
+        unsafe { Memory::lent(NonNull::new(bytes).unwrap(), len, *LENDER) }
     }
 
     #[test]
     fn lent_memory_goes_back_once_from_any_thread() {
         let mut memory = lend(100);
         memory[99] = 8;
-        assert!(memory.is_lent() && memory.is_of(&LENDER).is_some() && memory.is_of(&OTHER).is_none());
+        assert!(memory.is_lent() && memory.is_of(*LENDER).is_some() && memory.is_of(*OTHER).is_none());
         assert_eq!((memory.len(), memory[0], memory[99]), (100, 7, 8));
         let before = GIVEN_BACK.load(Ordering::Relaxed);
         std::thread::spawn(move || drop(memory)).join().unwrap();
@@ -187,7 +203,7 @@ mod tests {
     #[test]
     fn memory_of_the_heap_is_zero_and_nobodys() {
         let mut memory = Memory::zeroed(10);
-        assert!(!memory.is_lent() && memory.is_of(&LENDER).is_none());
+        assert!(!memory.is_lent() && memory.is_of(*LENDER).is_none());
         assert_eq!(&*memory, [0; 10]);
         memory.fill(1);
         let taken = std::mem::take(&mut memory);

@@ -33,7 +33,7 @@ impl Packet {
         assert!(capacity <= 1 << 20, "a packet of {capacity} bytes");
         let size = Packet::HEADROOM + capacity + Packet::TAILROOM;
         let start = Packet::HEADROOM as u32;
-        Packet { data: Memory::zeroed(size as u32), start, end: start }
+        Packet { data: Memory::zeroed(size), start, end: start }
     }
 
     /// The `len` bytes of `memory` from `start` on.
@@ -53,7 +53,7 @@ impl Packet {
     #[doc(hidden)]
     pub fn lent_copy(bytes: &[u8]) -> Packet {
         let (start, len) = (Packet::HEADROOM as u32, bytes.len() as u32);
-        let memory = Memory::lent_zeroed(start + len + Packet::TAILROOM as u32);
+        let memory = Memory::lent_zeroed((start + len) as usize + Packet::TAILROOM);
         let mut packet = Packet::from_memory(memory, start, len);
         packet.bytes_mut().copy_from_slice(bytes);
         packet
