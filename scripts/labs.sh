@@ -24,7 +24,7 @@ if [ $# -gt 1 ]; then
     exit
 fi
 
-pairs=500 soak=8 cards="driver-udp-4 generic-udp-6"
+pairs=500 soak=8 cards="driver-udp-4-cores generic-udp-6"
 [ "$extent" = full ] && pairs=5000 soak=60 cards=
 
 lab() { # variables, then a test and its arguments

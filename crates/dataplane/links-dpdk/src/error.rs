@@ -42,15 +42,6 @@ pub enum Unavailable {
         /// What the driver said.
         errno: i32,
     },
-    /// The device has fewer queues than there are worker threads.
-    TooFewQueues {
-        /// The name.
-        device: String,
-        /// How many it has.
-        queues: u16,
-        /// How many are needed.
-        wanted: u16,
-    },
     /// Another link has the device.
     InUse {
         /// The name.
@@ -84,10 +75,6 @@ impl Unavailable {
             Unavailable::NotReady { .. } => {
                 "see the driver's messages; a driver may refuse `mtu`, `queues` or `descriptors`".to_owned()
             }
-            Unavailable::TooFewQueues { queues, .. } => format!(
-                "each worker thread needs a queue of the device: set `queues = {queues}` of the other links, or give the device \
-                 more by its `arguments`"
-            ),
             Unavailable::InUse { .. } => "give each link a device of its own".to_owned(),
             Unavailable::NoMemory { .. } => "lower `descriptors` or `mtu`, or reserve more huge pages".to_owned(),
         }
@@ -116,12 +103,6 @@ impl fmt::Display for Unavailable {
             }
             Unavailable::NotReady { device, errno } => {
                 write!(f, "DPDK's driver does not start the network device `{device}`: {}", error(errno))
-            }
-            Unavailable::TooFewQueues { device, queues, wanted } => {
-                write!(
-                    f,
-                    "the network device `{device}` has {queues} queues, but there are {wanted} worker threads"
-                )
             }
             Unavailable::InUse { device } => write!(f, "another link has the network device `{device}`"),
             Unavailable::NoMemory { device } => {

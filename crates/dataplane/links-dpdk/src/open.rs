@@ -24,6 +24,10 @@ const ROOM: u16 = 2_048;
 const LARGE_ROOM: u16 = 12_288;
 /// What the room for larger packets is a multiple of.
 const PAGE: u16 = 4_096;
+/// DPDK's driver of TAP sends the descriptors of its queues, two of each, in a message with room for eight, and writes behind it if
+/// there are more.
+const TAP_DRIVER: &str = "net_tap";
+const TAP_QUEUES_MAX: u16 = 4;
 /// Around the largest packet: an Ethernet header, two VLAN tags and a frame check sequence.
 const AROUND: u16 = 26;
 
@@ -83,17 +87,14 @@ pub(crate) fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
     }
     let number = port::find(&device, &arguments).map_err(not_made)?;
     let limits = port::limits(number).map_err(not_made)?;
-    let (queues, wanted) = (limits.rx_queues.min(limits.tx_queues), options.queues.max(1));
-    if queues < wanted {
-        port::discard(number);
-        return Err(Unavailable::TooFewQueues { device, queues, wanted });
-    }
+    let most = if device.starts_with(TAP_DRIVER) { TAP_QUEUES_MAX } else { u16::MAX };
+    let queues = options.queues.min(limits.rx_queues).min(limits.tx_queues).clamp(1, most);
     let buffers = options.buffers.unwrap_or_else(|| {
         let of_queue = 2 * u32::from(options.descriptors) + 8 * BURST as u32;
         // Each thread's cache is beside it.
-        u32::from(wanted) * (of_queue + 512) + 1_024
+        u32::from(queues) * (of_queue + 512) + 1_024
     });
-    let start = Start { queues: wanted, descriptors: options.descriptors, mtu: options.mtu, buffers, room };
+    let start = Start { queues, descriptors: options.descriptors, mtu: options.mtu, buffers, room };
     let port = Port::start(number, &start).map_err(|errno| match errno {
         // ENOMEM
         12 => Unavailable::NoMemory { device: device.clone() },
@@ -121,7 +122,7 @@ pub(crate) fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
         Side::Inside => None,
     };
     let mut links: Vec<Box<dyn Link + Send>> = vec![];
-    for number in 0..wanted {
+    for number in 0..queues {
         let queue = shared.port.queue(number);
         let queue = queue.ok_or_else(|| Unavailable::NoMemory { device: device.clone() })?;
         let sorter = Sorter {

@@ -35,7 +35,7 @@ pub struct PortOptions {
     pub neighbours: Vec<(IpAddr, Mac)>,
     /// Largest packet in bytes.
     pub mtu: u16,
-    /// Number of queues, each of which becomes a link.
+    /// Number of queues, each of which becomes a link; as many as the device has, if these are fewer.
     pub queues: u16,
     /// Frames that have room in a queue, each direction.
     pub descriptors: u16,

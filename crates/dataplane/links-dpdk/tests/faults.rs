@@ -80,14 +80,13 @@ fn a_device_belongs_to_one_link_and_may_be_opened_again_after_it() {
 }
 
 #[test]
-fn too_few_queues_are_an_error() {
+fn a_device_gives_as_many_queues_as_it_has() {
     let many = PortOptions { queues: 64, ..options("net_tap7", "iface=fbtest7") };
-    let why = match open(&many) {
-        Err(Unavailable::NotMade { .. }) => return eprintln!("skipped: TAP needs privileges"),
-        Err(why) => why,
-        Ok(_) => panic!("64 queues of a TAP"),
-    };
-    assert!(matches!(why, Unavailable::TooFewQueues { wanted: 64, .. }), "{why:?}");
+    match open(&many) {
+        Err(Unavailable::NotMade { .. }) => eprintln!("skipped: TAP needs privileges"),
+        Err(why) => panic!("{why}"),
+        Ok(opened) => assert!((1..64).contains(&opened.links.len()), "{} queues", opened.links.len()),
+    }
 }
 
 #[test]
