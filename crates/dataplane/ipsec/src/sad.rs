@@ -385,30 +385,22 @@ impl Sad {
     }
 
     /// Gives the peer of an SA in UDP another address and port, as after
-    /// [`EventKind::Moved`](crate::EventKind::Moved): an outbound SA sends there from now on. Whether that is another
-    /// than before.
+    /// [`EventKind::Moved`](crate::EventKind::Moved): an outbound SA sends there from now on, and an inbound SA that follows its peer
+    /// does so from there, so that its next genuine packet from elsewhere, also from where the peer was at first, moves it again.
+    /// Whether that is another than before.
     ///
     /// # Errors
     /// If the address is of the other IP version, or another SA of that peer has the SPI.
     pub fn move_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
         let is_in_udp = |config: &SaConfig| config.encapsulation == Encapsulation::Udp;
-        if self.config(session).is_some_and(is_in_udp) { self.put_peer(session, to) } else { Ok(false) }
+        if self.config(session).is_some_and(is_in_udp) { self.set_peer(session, to) } else { Ok(false) }
     }
 
-    /// Gives the peer of any SA another address and port, as a configuration says. An inbound SA that follows its peer does so
-    /// from there: the next genuine packet from elsewhere moves it again. Whether that is another than before.
+    /// The same for any SA, in UDP or not, as a configuration says.
     ///
     /// # Errors
     /// As [`Sad::move_peer`].
     pub fn set_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
-        let is_other = self.put_peer(session, to)?;
-        if let Some(State::Inbound(sa)) = self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
-            sa.peer.iter_mut().for_each(|peer| peer.at = to);
-        }
-        Ok(is_other)
-    }
-
-    fn put_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
         let index = session.0 as usize;
         let Some(Some(config)) = self.configs.get_mut(index) else { return Ok(false) };
         let Some(state) = self.sas.get_mut(index).map(|entry| &mut entry.state) else { return Ok(false) };
@@ -435,7 +427,8 @@ impl Sad {
         match state {
             State::Outbound(sa) => sa.lay_out_template(config),
             State::OutboundAh(sa) => sa.remote = to.ip(),
-            State::Inbound(_) | State::InboundAh(_) | State::Removed(_) => {}
+            State::Inbound(sa) => sa.peer.iter_mut().for_each(|peer| peer.at = to),
+            State::InboundAh(_) | State::Removed(_) => {}
         }
         Ok(true)
     }

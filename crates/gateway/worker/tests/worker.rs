@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
@@ -482,6 +482,22 @@ fn orders_are_obeyed_between_rounds_and_wake_a_sleeper() {
     assert_eq!(handle.ask(|_| ()), None);
 }
 
+/// A reload that keeps some SAs and removes some, and changes nothing else.
+fn changes(kept: Vec<Option<usize>>, removed: Vec<usize>) -> Changes {
+    Changes {
+        kept,
+        removed,
+        moved: vec![],
+        policies: false,
+        biases: vec![],
+        log: false,
+        taps: false,
+        metrics: false,
+        esp_sa_export: false,
+        restart: vec![],
+    }
+}
+
 #[test]
 fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
     let Gateway { mut worker, .. } = gateway(|_| {});
@@ -496,18 +512,7 @@ fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
         let policy = "[[policy]]\ndirection = \"in\"\naction = \"protect\"\nsa = [\"a\", \"b\"]\n";
         parse(&format!("{}{}{policy}", sa("a", 0x1001), sa("b", second)), "test").unwrap()
     };
-    let changes = |kept: Vec<Option<usize>>, removed: Vec<usize>| Changes {
-        kept,
-        removed,
-        moved: vec![],
-        policies: true,
-        biases: vec![],
-        log: false,
-        taps: false,
-        metrics: false,
-        esp_sa_export: false,
-        restart: vec![],
-    };
+    let changes = |kept, removed| Changes { policies: true, ..changes(kept, removed) };
     let inbound = forebay_crypto::Direction::Open;
     worker.install(&file(0x1002), &changes(vec![None, None], vec![]), vec![]).unwrap();
     let engine = worker.engine();
@@ -549,18 +554,6 @@ fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
     let inbound = entry("in", "in", 0x1001, "07");
     let old = parse(&format!("{inbound}{}", entry("old", "out", 0x2001, "08")), "test").unwrap();
     let new = parse(&format!("{inbound}{}", entry("new", "out", 0x2002, "09")), "test").unwrap();
-    let changes = |kept: Vec<Option<usize>>, removed: Vec<usize>| Changes {
-        kept,
-        removed,
-        moved: vec![],
-        policies: false,
-        biases: vec![],
-        log: false,
-        taps: false,
-        metrics: false,
-        esp_sa_export: false,
-        restart: vec![],
-    };
     let ivs = || vec![IvRange::for_throwaway_key()];
     far.worker.install(&old, &changes(vec![None; 2], vec![]), ivs()).unwrap();
     near.inside.give(plain(2, 100));
@@ -574,6 +567,48 @@ fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
     let session = far.worker.sessions()[1];
     let sa = far.worker.engine().sad().config(session).unwrap().clone();
     assert_eq!((sa.remote, sa.udp.remote), ([198, 51, 100, 7].into(), 1_024));
+}
+
+/// The peer moves, its SAs are replaced, and by the new ones it is where the file says: the new inbound SA was told of the move by another
+/// one, that followed the peer before the new one was there or after that.
+#[test]
+fn a_peer_that_has_moved_and_is_back_by_a_new_sa_is_followed() {
+    for is_there_before in [false, true] {
+        let mut far = gateway(|_| {});
+        let entry = |direction: &str, spi: u32| {
+            format!(
+                "[[sa]]\nname = \"{direction}-{spi}\"\ndirection = \"{direction}\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
+                 key = \"{}\"\nlocal = \"192.0.2.2\"\nremote = \"192.0.2.1\"\nencapsulation = \"udp\"\n",
+                format!("{spi:08x}").repeat(5)
+            )
+        };
+        let [old, new, out] = [entry("in", 0x1001), entry("in", 0x1002), entry("out", 0x2001)];
+        let [one, both] =
+            [out.clone() + &old, out.clone() + &old + &new].map(|text| parse(&text, "test").unwrap());
+        let (first, kept) = if is_there_before { (&both, vec![None; 3]) } else { (&one, vec![None; 2]) };
+        far.worker.install(first, &changes(kept, vec![]), vec![IvRange::for_throwaway_key()]).unwrap();
+        let hear = |far: &mut Gateway, spi: u32, from: [u8; 4]| {
+            let mut near = gateway(|_| {});
+            let (sa, key) = (sa(spi, Encapsulation::Udp, "10.2.0.0/16"), spi.to_be_bytes().repeat(5));
+            let keys = SaKeys::new(sa.suite, &SecretBytes::new(key), &SecretBytes::new(vec![])).unwrap();
+            near.worker.engine().add_outbound(sa, IvRange::for_throwaway_key(), &keys).unwrap();
+            near.inside.give(plain(2, 100));
+            rounds(&mut near.worker);
+            let mut sealed = near.udp.take().remove(0);
+            sealed[12..16].copy_from_slice(&from);
+            far.udp.give(sealed);
+            rounds(&mut far.worker);
+            let outbound = far.worker.sessions()[0];
+            peer_of(&mut far.worker, outbound).ip()
+        };
+        let moved = [198, 51, 100, 7];
+        assert_eq!(hear(&mut far, 0x1001, moved), IpAddr::from(moved));
+        if !is_there_before {
+            far.worker.install(&both, &changes(vec![Some(0), Some(1), None], vec![]), vec![]).unwrap();
+        }
+        assert_eq!(hear(&mut far, 0x1002, NEAR), IpAddr::from(NEAR), "before the move: {is_there_before}");
+        assert_eq!(far.worker.counts().moved_peers, 2);
+    }
 }
 
 /// Two peers have one address in the file, and have moved to two places.
@@ -591,18 +626,6 @@ fn a_new_sa_goes_to_where_its_pair_is_and_nowhere_if_peers_are_in_doubt() {
         };
         let pair = |peer| entry("in", 0x1000 + peer, peer) + &entry("out", second * peer + 0x2000, peer);
         parse(&(1..=peers).map(pair).collect::<String>(), "test").unwrap()
-    };
-    let changes = |kept: Vec<Option<usize>>, removed: Vec<usize>| Changes {
-        kept,
-        removed,
-        moved: vec![],
-        policies: false,
-        biases: vec![],
-        log: false,
-        taps: false,
-        metrics: false,
-        esp_sa_export: false,
-        restart: vec![],
     };
     let ivs = |count| (0..count).map(|_| IvRange::for_throwaway_key()).collect();
     worker.install(&file(1, 2), &changes(vec![None; 4], vec![]), ivs(2)).unwrap();

@@ -82,8 +82,8 @@ impl Ipsec {
     }
 
     /// Gives the peer of an SA in UDP another address and port, as after
-    /// [`EventKind::Moved`](crate::EventKind::Moved): an outbound SA sends there from now on. Whether that is another
-    /// than before.
+    /// [`EventKind::Moved`](crate::EventKind::Moved): an outbound SA sends there from now on. An inbound SA that follows its peer does
+    /// so from there. Whether that is another than before.
     ///
     /// # Errors
     /// If the address is of the other IP version, or another SA of that peer has the SPI.

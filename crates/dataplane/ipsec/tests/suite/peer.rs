@@ -198,12 +198,20 @@ fn the_peer_of_any_sa_is_set_with_its_numbers() {
 }
 
 #[test]
-fn a_peer_that_is_set_and_has_not_moved_is_followed_back() {
-    let (mut sealer, mut opener) = pair();
-    let sealed: Vec<_> = (0..2).map(|_| sealer.pass(Direction::Seal, &plain()).unwrap()).collect();
-    opener.pass(Direction::Open, &sealed[0]).unwrap();
-    opener.sad.set_peer(SessionId(0), format!("{MOVED}:4500").parse().unwrap()).unwrap();
-    opener.pass(Direction::Open, &sealed[1]).unwrap();
-    let back = format!("{}:4500", GATES[0]).parse().unwrap();
-    assert_eq!(moves(&mut opener), [EventKind::Moved(back)]);
+fn a_peer_that_is_set_or_moved_and_has_not_moved_is_followed_back() {
+    for by_file in [false, true] {
+        let (mut sealer, mut opener) = pair();
+        let sealed: Vec<_> = (0..2).map(|_| sealer.pass(Direction::Seal, &plain()).unwrap()).collect();
+        opener.pass(Direction::Open, &sealed[0]).unwrap();
+        let (session, to) = (SessionId(0), format!("{MOVED}:4500").parse().unwrap());
+        let moved = match by_file {
+            true => opener.sad.set_peer(session, to),
+            // By another SA of the peer.
+            false => opener.sad.move_peer(session, to),
+        };
+        assert_eq!(moved, Ok(true));
+        opener.pass(Direction::Open, &sealed[1]).unwrap();
+        let back = format!("{}:4500", GATES[0]).parse().unwrap();
+        assert_eq!(moves(&mut opener), [EventKind::Moved(back)]);
+    }
 }
