@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use forebay_cluster::Shares;
 use forebay_config::ShareBy;
 use forebay_crypto::{SaKeys, SecretBytes, Suite};
 use forebay_random::Random;
@@ -79,7 +80,7 @@ pub struct Site {
     pub stops_alone: bool,
     /// The machine that is the gateway by itself, while the pair is dissolved.
     pub alone: Option<usize>,
-    /// An SA was given another address with the keys that it has: a machine may refuse that.
+    /// An SA was moved to another share with the keys that it has: a machine may refuse that.
     pub moved_with_keys: bool,
 }
 
@@ -144,6 +145,19 @@ impl Site {
     /// Whether the machines of a gateway serve parts of its SAs.
     pub fn has_shares(&self) -> bool {
         self.shares > 1
+    }
+
+    /// Whether a tunnel of gateway 0 belongs to one share by these addresses of its ends, and to another one by others.
+    pub fn are_of_two_shares(&self, tunnel: usize, one: [u8; 2], other: [u8; 2]) -> bool {
+        let end = match self.share_by {
+            ShareBy::Local => 0,
+            ShareBy::Remote => 1,
+            ShareBy::Spi => return false,
+        };
+        let (shares, gateway) =
+            (Shares { count: self.shares, by: self.share_by }, self.tunnels[tunnel].ends[end]);
+        let share = |homes: [u8; 2]| shares.of_address(Network::address_at(gateway, homes[end]).into());
+        share(one) != share(other)
     }
 
     /// Whether a machine has nothing to do, because another one is the gateway by itself.

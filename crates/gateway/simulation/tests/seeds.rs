@@ -49,11 +49,18 @@ const KEPT_OF_ROLES: &[Kept] =
     &[(15, 2_000, "an operator's word that was not needed had a machine leave its pair without another one")];
 
 /// The same of clusters with several shares.
-const KEPT_OF_SHARES: &[Kept] = &[(
-    24,
-    2_000,
-    "a machine that had started with a file which moved an SA never served that share again, whatever the file said later",
-)];
+const KEPT_OF_SHARES: &[Kept] = &[
+    (
+        24,
+        2_000,
+        "a machine that had started with a file which moved an SA never served that share again, whatever the file said later",
+    ),
+    (
+        477,
+        2_000,
+        "an operator took a move back that no machine had refused; and a peer that was back by a new SA was not followed",
+    ),
+];
 
 /// Seeds that have found something: with how many events, and what it was.
 const KEPT: &[Kept] = &[

@@ -26,17 +26,21 @@ impl World {
         let before = tunnel.homes[tunnel.outbound as usize];
         tunnel.homes.push(before);
         tunnel.homes[tunnel.outbound as usize] = homes;
-        self.site.moved_with_keys = true;
+        self.site.moved_with_keys |= self.site.are_of_two_shares(place, before, homes);
         self.reload_ends(place);
     }
 
-    /// What was moved with the keys that it has is where it was. What has records in the other share by now needs new keys.
+    /// What was moved with the keys that it has gets new keys where it was. If its machines refused that, the file says of the old keys again
+    /// where they are; what they have accepted stays where it is as long as it has these keys.
     pub(super) fn move_back(&mut self, place: usize) {
-        let tunnel = &mut self.site.tunnels[place];
+        let tunnel = &self.site.tunnels[place];
         let (outbound, next) = (tunnel.outbound as usize, tunnel.homes.len() - 1);
         // It was not begun, because the keys were being replaced.
         if next > outbound && tunnel.inbound == [tunnel.outbound] {
-            tunnel.homes[outbound] = tunnel.homes[next];
+            let (now, before) = (tunnel.homes[outbound], tunnel.homes[next]);
+            if self.site.are_of_two_shares(place, before, now) {
+                self.site.tunnels[place].homes[outbound] = before;
+            }
             self.operate(place, 0);
         }
     }
