@@ -8,7 +8,7 @@
 //! Devices are polled. While packets come, a worker asks again at once; a link on which nothing comes lets it sleep, for up to a
 //! millisecond ([`Link::nap`](forebay_links::Link::nap)).
 //!
-//! DPDK is one for a process: see `dpdk_sys::eal`. Without its headers at build time, [`open`] says so.
+//! DPDK is one for a process: see `dpdk_sys::eal`. Without its headers at build time, [`open()`] says so.
 #![cfg(target_os = "linux")]
 // When a neighbour was heard.
 #![allow(clippy::disallowed_methods)]
@@ -88,7 +88,7 @@ pub fn open(options: &PortOptions) -> Result<Opened, Unavailable> {
 /// driver for a virtual device of this name, or that a device of the PCI bus is there and has a driver for user space.
 ///
 /// # Errors
-/// As [`open`].
+/// As [`open()`].
 pub fn look(device: &str) -> Result<(), Unavailable> {
     #[cfg(dpdk)]
     {
