@@ -1,7 +1,7 @@
 //! Network devices of DPDK (ethdev): ports with queues, of which each is used by one thread at a time.
 //!
 //! What comes may be taken as a [`Packet`] in the device's buffer, which is then lent: see `port.c`. The packet is sent as it is by
-//! [`Queue::send_packets`] of any port, or gives the buffer back when it is dropped.
+//! [`Queue::send`] of any port, or gives the buffer back when it is dropped.
 
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_int, c_void};
