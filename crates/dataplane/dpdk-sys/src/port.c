@@ -188,16 +188,6 @@ static int configure(uint16_t number, const struct rte_eth_dev_info *info, uint1
 	return rte_eth_dev_configure(number, queues, queues, &config);
 }
 
-// Removes a device that was found and not started.
-void fb_port_discard(uint16_t number)
-{
-	struct rte_eth_dev_info info;
-	if (rte_eth_dev_info_get(number, &info) != 0)
-		return;
-	rte_eth_dev_close(number);
-	rte_dev_remove(info.device);
-}
-
 // Pools without a device: packets in their buffers are still on their way, or the other end of a ring has some. They are freed when
 // all buffers are back, and a while after: who gives the last one back may be at it still. What finds no place stays for ever.
 #define RETIRED 64

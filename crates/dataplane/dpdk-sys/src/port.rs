@@ -212,7 +212,6 @@ unsafe extern "C" {
         lent: *const Lent,
         error: *mut c_int,
     ) -> *mut RawPort;
-    fn fb_port_discard(number: u16);
     fn fb_port_close(port: *mut RawPort);
     fn fb_port_queue(port: *const RawPort, queue: u16) -> *mut RawQueue;
     fn fb_port_queue_free(queue: *mut RawQueue) -> u32;
@@ -270,12 +269,6 @@ pub fn limits(number: u16) -> Result<Limits, i32> {
         0 => Ok(limits),
         error => Err(error.wrapping_neg()),
     }
-}
-
-/// Removes a device that was found and is not to be started.
-pub fn discard(number: u16) {
-    // SAFETY: DPDK checks the number.
-    unsafe { fb_port_discard(number) };
 }
 
 /// How a device is to be started.
