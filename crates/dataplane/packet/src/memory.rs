@@ -86,7 +86,7 @@ impl Memory {
         (self.lender == Some(lender)).then_some(self.start)
     }
 
-    /// Whether somebody has lent it.
+    /// Whether it is of a lender.
     #[inline]
     pub fn is_lent(&self) -> bool {
         self.lender.is_some()
@@ -115,7 +115,7 @@ impl Memory {
         match self.lender {
             Some(Lender(number)) => {
                 let Some(give_back) = LENDERS[usize::from(number.get()) - 1].get() else { return };
-                // SAFETY: a buffer of this lender, by who made it; nobody has it any more.
+                // SAFETY: a buffer of this lender, by who made it; it has no other owner.
                 unsafe { give_back(self.start, self.len) }
             }
             None => {
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(GIVEN_BACK.load(Ordering::Relaxed) - before, 100);
         let kept = lend(3).into_raw();
         assert_eq!(GIVEN_BACK.load(Ordering::Relaxed) - before, 100, "whoever has it gives it back");
-        // SAFETY: nobody has it any more.
+        // SAFETY: it has no other owner.
         unsafe { free(kept, 3) };
     }
 

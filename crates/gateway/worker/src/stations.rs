@@ -85,9 +85,7 @@ impl Gate {
         };
         owners.iter().enumerate().map(gate).collect()
     }
-}
 
-impl Gate {
     /// Whether another gate leads to the same queue.
     pub fn is(&self, other: &Gate) -> bool {
         Arc::ptr_eq(&self.port, &other.port)

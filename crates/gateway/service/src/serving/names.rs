@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_millis(60_000);
 /// The same while it never had an answer.
 const UNTIL_FIRST: Duration = Duration::from_millis(5_000);
 /// Longest wait for the answers of names that have just been read.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+const ANSWERED_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 /// Between two looks at what is due.
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(500);
 
@@ -124,7 +124,7 @@ impl Names {
         }
         let is_open = |state: &mut State| state.names.values().any(|known| known.asked.is_none());
         // Whatever is open then comes later.
-        drop(self.shared.answered.wait_timeout_while(self.shared.lock(), PATIENCE, is_open));
+        drop(self.shared.answered.wait_timeout_while(self.shared.lock(), ANSWERED_WITHIN, is_open));
     }
 
     /// Forgets all names but these.

@@ -45,7 +45,9 @@ impl Worker {
             false if ports.iter().any(|port| port.link.unsent()) => UNSENT_NAP,
             false => NAP,
         };
-        let naps = ports.iter().filter_map(|port| port.link.nap());
+        // A port of another worker has nothing for this one, unless packets wait there for room.
+        let napping = gates.iter().zip(&ports).filter(|(gate, port)| gate.is_own || port.is_blocked());
+        let naps = napping.filter_map(|(_, port)| port.link.nap());
         let most = naps.map(|nap| Duration::from_nanos(nap.as_nanos() as u64)).min().unwrap_or(NAP).min(most);
         let mut due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
         let icmp_rests = self.icmp_rests.since(now);
