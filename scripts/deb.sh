@@ -38,17 +38,18 @@ sed -e '1s/FOREBAY/FOREBAY\\-WORKBENCH/' -e '0,/^forebay /s//forebay\\-workbench
 for page in "$stage"/gateway/man/*; do rm "$stage/workbench/man/$(basename "$page")"; done
 gzip -9n "$stage"/*/man/*
 
-# A cross compiler's C library names itself with its architecture, `libc6:arm64`, which policy 7.1 has no place for in a
-# package's own dependencies.
-if [ -n "$target" ]; then
-    mkdir "$stage/bin"
-    cat >"$stage/bin/dpkg-shlibdeps" <<END
-#!/bin/sh
-exec $(command -v dpkg-shlibdeps) "\$@" | sed 's/:[a-z0-9]*\( (\|,\|\$\)/\1/g'
+# Of the C library a package needs what the newest symbol version in its program says. dpkg-shlibdeps says more: for a library of
+# another architecture it knows the version of the compiler's package only, and functions that moved into libc.so count as new.
+# It also names that library with its architecture, `libc6:arm64`, which policy 7.1 has no place for.
+mkdir "$stage/bin"
+cat >"$stage/bin/dpkg-shlibdeps" <<END
+#!/bin/bash
+set -o pipefail
+newest=\$(readelf --version-info --wide "\${@: -1}" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+$(command -v dpkg-shlibdeps) "\$@" | sed -E 's/:[a-z0-9]+( \(|,|\$)/\1/g; s/(libc6 \(>= )[^)]*/\1'"\${newest#GLIBC_}/"
 END
-    chmod +x "$stage/bin/dpkg-shlibdeps"
-    export PATH=$stage/bin:$PATH
-fi
+chmod +x "$stage/bin/dpkg-shlibdeps"
+export PATH=$stage/bin:$PATH
 
 version=$("${run[@]}" "$forebay" --version | cut -d' ' -f2)
 maintainer=$(sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/cli/Cargo.toml)
