@@ -14,7 +14,7 @@ forebay=$(realpath "$1") extent=$2
 shift 2
 # The longest first.
 [ $# -gt 0 ] || set -- keys guard two_sites image tunnel_new icmp families restart roll_over replay pair cluster page privileges links \
-    hostile offloads peer_names queues per_cpu per_cpu_acquire taps beside_ike xdp many_sas soak
+    hostile offloads peer_names queues per_cpu per_cpu_acquire taps beside_ike xdp many_sas icmp_load soak
 if [ $# -gt 1 ]; then
     logs=$(mktemp -d)
     trap 'rm -rf "$logs"' EXIT
@@ -68,6 +68,7 @@ for name in "$@"; do
     queues) lab "$tests/queues.py" QUEUES=2 TUNNELS=4 ;;
     per_cpu) lab "$tests/per_cpu.py" QUEUES=2 ;;
     many_sas) lab "$tests/many_sas.py $pairs" ;;
+    icmp_load) lab "$tests/icmp_load.py $pairs $((soak / 4))" ;;
     xdp) lab "$tests/xdp.py $cards" ;;
     soak) lab "$tests/soak.py $soak" ;;
     *) lab "$tests/$name.py" ;;
