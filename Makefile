@@ -82,7 +82,7 @@ demo: setup
 test: setup-test
 	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
 	$(CARGO) build --workspace --examples --locked
-	$(CARGO) test --workspace --tests --locked
+	scripts/test_programs.py
 	@$(MAKE) --no-print-directory -j2 --output-sync=target with-the-programs
 	@$(MAKE) --no-print-directory labs
 	cd tests/gateway && python3 -m unittest -q television.test_television
