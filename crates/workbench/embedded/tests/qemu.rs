@@ -159,7 +159,9 @@ fn random_code(rng: &mut Draws, length: usize) -> Vec<u8> {
             // Compressed: all but jumps and what has any register for an address.
             0..=4 => {
                 let half = any as u16;
-                let Some(one) = expand(half).and_then(|word| decode(word, pc, &isa)) else { continue };
+                let Some(one) = expand(half, isa.xlen()).and_then(|word| decode(word, pc, &isa)) else {
+                    continue;
+                };
                 let class = one.op.class().name();
                 let by_stack = matches!(class, "load" | "store") && one.rs1 == 2;
                 if spares(one) && (class == "alu" || by_stack) {

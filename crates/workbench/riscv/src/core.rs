@@ -7,6 +7,8 @@ use crate::fault::{Fault, FaultKind};
 use crate::instruction::{Instruction, Op};
 use crate::memory::{Memory, Ports};
 use crate::program::{End, NONE, Program, Trace, way_of};
+use crate::vector::Vector;
+use crate::word::{Word, Xlen};
 
 /// Blocks of a trace before it is given away: it stays in the host's cache.
 const TRACE_BLOCKS: usize = 8_192;
@@ -45,14 +47,15 @@ pub enum Stop {
     NeedsClock,
 }
 
-/// A core with its memory and its program.
+/// A core with its memory and its program: of RV32 with registers of `u32`, of RV64 with `u64`.
 #[derive(Clone, Debug)]
-pub struct Core {
+pub struct Core<W = u32> {
     /// Memory.
     pub memory: Memory,
     program: Program,
-    registers: Registers,
+    registers: Registers<W>,
     custom_registers: Vec<u64>,
+    vector: Vector,
     csr: Csr,
     pc: u32,
     /// The path of calls that a run was left in.
@@ -61,20 +64,46 @@ pub struct Core {
     trace: Trace,
 }
 
-impl Core {
+impl Core<u32> {
+    /// A core of RV32 at its reset: registers zero, about to execute at `pc`.
+    ///
+    /// # Panics
+    /// If the program's instruction set is of RV64.
+    pub fn new(program: Program, memory: Memory, pc: u32) -> Core<u32> {
+        Core::reset(program, memory, pc)
+    }
+}
+
+impl Core<u64> {
+    /// A core of RV64 at its reset: registers zero, about to execute at `pc`.
+    ///
+    /// # Panics
+    /// If the program's instruction set is of RV32.
+    pub fn rv64(program: Program, memory: Memory, pc: u32) -> Core<u64> {
+        Core::reset(program, memory, pc)
+    }
+}
+
+impl<W: Word> Core<W> {
     /// A core at its reset: registers zero, about to execute at `pc`.
-    pub fn new(program: Program, memory: Memory, pc: u32) -> Core {
+    ///
+    /// # Panics
+    /// If the program's instruction set is of another width than `W`.
+    pub fn reset(program: Program, memory: Memory, pc: u32) -> Core<W> {
+        assert_eq!(program.isa().xlen(), W::XLEN, "registers are as wide as the instruction set says");
         let custom_registers = vec![0; program.isa().custom.registers()];
         let trace = Trace {
             blocks: Vec::with_capacity(TRACE_BLOCKS + 1),
             addresses: Vec::with_capacity(TRACE_ADDRESSES + 1_024),
         };
         let csr = Csr::default();
+        let vector = Vector::new(program.isa());
         Core {
             memory,
             program,
-            registers: [0; 64],
+            registers: [W::default(); 64],
             custom_registers,
+            vector,
             csr,
             pc,
             node: ROOT,
@@ -93,13 +122,18 @@ impl Core {
         self.pc
     }
 
+    /// Goes on elsewhere at the next run, as a trap handler outside of the core would have it.
+    pub fn set_pc(&mut self, pc: u32) {
+        self.pc = pc;
+    }
+
     /// x0 to x31.
-    pub fn registers(&self) -> &[u32] {
+    pub fn registers(&self) -> &[W] {
         &self.registers[..32]
     }
 
     /// Sets a register other than x0.
-    pub fn set_register(&mut self, register: usize, value: u32) {
+    pub fn set_register(&mut self, register: usize, value: W) {
         if (1..32).contains(&register) {
             self.registers[register] = value;
         }
@@ -162,19 +196,23 @@ impl Core {
             for (at, &one) in self.program.slice(range).iter().enumerate() {
                 let custom = (&self.program.isa().custom, &mut self.custom_registers[..]);
                 let x = &mut self.registers;
-                let done = execute(one, x, &mut self.memory, ports, &mut self.trace.addresses, custom);
+                let (memory, vector) = (&mut self.memory, &mut self.vector);
+                let done = execute(one, x, memory, ports, &mut self.trace.addresses, custom, vector);
                 if let Err(halt) = done {
                     return self.halted(halt, block, first, at);
                 }
             }
-            self.instructions += code.count() as u64;
             let mut taken = false;
             let mut target = code.next;
             let mut way = Way::Jump;
             if jumps {
                 let one = self.program.slice(last..last + 1)[0];
-                (taken, target, way) = self.jump(one, code.end, code.next);
+                let Some(found) = self.jump(one, code.end, code.next) else {
+                    return self.halted(self.lost(one), block, first, last - first);
+                };
+                (taken, target, way) = found;
             }
+            self.instructions += code.count() as u64;
             self.trace.blocks.push(block << 1 | u32::from(taken));
             self.pc = target;
             let from = self.program.block(block);
@@ -190,28 +228,28 @@ impl Core {
         }
     }
 
-    /// Whether the last instruction of a block goes elsewhere, where to, and how.
+    /// Whether the last instruction of a block goes elsewhere, where to, and how; `None` if that is no address.
     #[inline(always)]
-    fn jump(&mut self, one: Instruction, end: End, next: u32) -> (bool, u32, Way) {
+    fn jump(&mut self, one: Instruction, end: End, next: u32) -> Option<(bool, u32, Way)> {
         let a = self.registers[usize::from(one.rs1 & 63)];
         let b = self.registers[usize::from(one.rs2 & 63)];
-        let taken = match one.op {
-            Op::Beq => a == b,
-            Op::Bne => a != b,
-            Op::Blt => (a as i32) < b as i32,
-            Op::Bge => a as i32 >= b as i32,
-            Op::Bltu => a < b,
-            Op::Bgeu => a >= b,
-            _ => {
-                self.registers[usize::from(one.rd & 63)] = next;
-                return match end {
-                    End::Indirect => (true, a.wrapping_add(one.imm as u32) & !1, way_of(one)),
-                    End::Jump(true) => (true, one.imm as u32, Way::Call),
-                    _ => (true, one.imm as u32, Way::Jump),
-                };
-            }
+        let Some(taken) = W::branches(one.op, a, b) else {
+            let to = match end {
+                End::Indirect => (true, a.offset(one.imm).address()? & !1, way_of(one)),
+                End::Jump(true) => (true, one.imm as u32, Way::Call),
+                _ => (true, one.imm as u32, Way::Jump),
+            };
+            self.registers[usize::from(one.rd & 63)] = W::truncated(next.into());
+            return Some(to);
         };
-        (taken, if taken { one.imm as u32 } else { next }, Way::Jump)
+        Some((taken, if taken { one.imm as u32 } else { next }, Way::Jump))
+    }
+
+    /// Why an indirect jump goes nowhere.
+    #[cold]
+    fn lost(&self, one: Instruction) -> Halt {
+        let address = self.registers[usize::from(one.rs1 & 63)].offset(one.imm).wide() & !1;
+        Halt::Fault(FaultKind::Target { address })
     }
 
     /// A block was left at its `at`-th instruction: what ran of it goes into the trace.
@@ -268,8 +306,12 @@ impl Core {
     fn csr(&mut self, one: Instruction, pc: u32, sink: &mut impl Sink) -> Result<Option<Stop>, Fault> {
         let number = one.imm as u16;
         let fault = || Fault { pc, kind: FaultKind::Csr { number } };
-        let half = |value: u64, upper: bool| (if upper { value >> 32 } else { value }) as u32;
-        let old = match csr::counter(number) {
+        let half = |value: u64, upper: bool| match (W::XLEN, upper) {
+            (Xlen::Rv64, _) => value,
+            (_, true) => value >> 32,
+            (_, false) => value & 0xffff_ffff,
+        };
+        let old = match csr::counter(number, W::XLEN) {
             Some(Counter::Retired(upper)) => half(self.instructions, upper),
             Some(Counter::Cycle(upper)) => {
                 self.flush(sink);
@@ -278,21 +320,24 @@ impl Core {
                     None => return Ok(Some(Stop::NeedsClock)),
                 }
             }
-            None => self.csr.read(number).ok_or_else(fault)?,
+            None => {
+                let known = self.csr.read(number, W::XLEN).or_else(|| self.vector.csr(number));
+                known.ok_or_else(fault)?
+            }
         };
         let source = match one.op {
-            Op::Csrrwi | Op::Csrrsi | Op::Csrrci => u32::from(one.rs1),
-            _ => self.registers[usize::from(one.rs1 & 63)],
+            Op::Csrrwi | Op::Csrrsi | Op::Csrrci => u64::from(one.rs1),
+            _ => self.registers[usize::from(one.rs1 & 63)].wide(),
         };
         let (new, writes) = match one.op {
             Op::Csrrw | Op::Csrrwi => (source, true),
             Op::Csrrs | Op::Csrrsi => (old | source, one.rs1 != 0),
             _ => (old & !source, one.rs1 != 0),
         };
-        if writes && !self.csr.write(number, new) {
+        if writes && !self.csr.write(number, new, W::XLEN) && !self.vector.set_csr(number, new) {
             return Err(fault());
         }
-        self.registers[usize::from(one.rd & 63)] = old;
+        self.registers[usize::from(one.rd & 63)] = W::truncated(old);
         Ok(None)
     }
 

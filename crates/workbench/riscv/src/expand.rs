@@ -1,7 +1,10 @@
 //! Compressed instructions (RISC-V unprivileged ISA, chapter "C") as the full ones that they stand for.
 
+use crate::word::Xlen;
+
 /// The 32-bit instruction that a compressed one stands for; `None` if it is reserved, or of floating point.
-pub fn expand(half: u16) -> Option<u32> {
+pub fn expand(half: u16, xlen: Xlen) -> Option<u32> {
+    let wide = xlen == Xlen::Rv64;
     let c = u32::from(half);
     let bit = |from: u32, to: u32| ((c >> from) & 1) << to;
     let bits = |from: u32, count: u32, to: u32| ((c >> from) & ((1 << count) - 1)) << to;
@@ -28,8 +31,11 @@ pub fn expand(half: u16) -> Option<u32> {
             (imm != 0).then(|| i(0x13, 0, lower, 2, imm))?
         }
         (0, 2) => i(0x03, 2, lower, upper, bits(10, 3, 3) | bit(6, 2) | bit(5, 6)),
+        (0, 3) if wide => i(0x03, 3, lower, upper, bits(10, 3, 3) | bits(5, 2, 6)),
+        (0, 7) if wide => s(3, upper, lower, bits(10, 3, 3) | bits(5, 2, 6)),
         (0, 6) => s(2, upper, lower, bits(10, 3, 3) | bit(6, 2) | bit(5, 6)),
         (1, 0) => i(0x13, 0, full, full, imm6),
+        (1, 1) if wide => (full != 0).then(|| i(0x1b, 0, full, full, imm6))?,
         (1, 1) => jal(1, jump),
         (1, 2) => i(0x13, 0, full, 0, imm6),
         (1, 3) if full == 2 => {
@@ -38,22 +44,28 @@ pub fn expand(half: u16) -> Option<u32> {
         }
         (1, 3) => (imm6 != 0).then_some((imm6 << 12) | (full << 7) | 0x37)?,
         (1, 4) => match (c >> 10) & 3 {
-            0 => (shift < 32).then(|| i(0x13, 5, upper, upper, shift))?,
-            1 => (shift < 32).then(|| i(0x13, 5, upper, upper, 0x400 | shift))?,
+            0 => (shift < xlen.bits()).then(|| i(0x13, 5, upper, upper, shift))?,
+            1 => (shift < xlen.bits()).then(|| i(0x13, 5, upper, upper, 0x400 | shift))?,
             2 => i(0x13, 7, upper, upper, imm6),
             _ => match (c >> 12 & 1, c >> 5 & 3) {
                 (0, 0) => r(0x20, 0, upper, upper, lower),
                 (0, 1) => r(0, 4, upper, upper, lower),
                 (0, 2) => r(0, 6, upper, upper, lower),
                 (0, _) => r(0, 7, upper, upper, lower),
+                (_, 0) if wide => r(0x20, 0, upper, upper, lower) | 8,
+                (_, 1) if wide => r(0, 0, upper, upper, lower) | 8,
                 _ => return None,
             },
         },
         (1, 5) => jal(0, jump),
         (1, 6) => b(0, upper, branch),
         (1, 7) => b(1, upper, branch),
-        (2, 0) => (shift < 32).then(|| i(0x13, 1, full, full, shift))?,
+        (2, 0) => (shift < xlen.bits()).then(|| i(0x13, 1, full, full, shift))?,
         (2, 2) => (full != 0).then(|| i(0x03, 2, full, 2, bit(12, 5) | bits(4, 3, 2) | bits(2, 2, 6)))?,
+        (2, 3) if wide => {
+            (full != 0).then(|| i(0x03, 3, full, 2, bit(12, 5) | bits(5, 2, 3) | bits(2, 3, 6)))?
+        }
+        (2, 7) if wide => s(3, 2, second, bits(10, 3, 3) | bits(7, 3, 6)),
         (2, 4) => match (c >> 12 & 1, full, second) {
             (0, 0, 0) => return None,
             (0, _, 0) => i(0x67, 0, 0, full, 0),

@@ -14,19 +14,24 @@ pub enum FaultKind {
     /// An address that is no multiple of the size of the access.
     Misaligned {
         /// Where.
-        address: u32,
+        address: u64,
         /// Bytes.
         size: u32,
     },
     /// Neither memory nor a device.
     Unmapped {
         /// Where.
-        address: u32,
+        address: u64,
         /// Whether it was to be written.
         store: bool,
     },
     /// Code is fetched from where there is none.
     NoCode,
+    /// A jump of RV64 to an address of more than 32 bits, where there is no memory.
+    Target {
+        /// Where to.
+        address: u64,
+    },
     /// A control and status register that the core has not, or that cannot be written.
     Csr {
         /// Its number.
@@ -58,6 +63,7 @@ impl fmt::Display for Fault {
                 write!(f, "{} at {address:#010x}, where nothing is", if store { "store" } else { "load" })
             }
             FaultKind::NoCode => f.write_str("no memory to fetch instructions from"),
+            FaultKind::Target { address } => write!(f, "jump to {address:#018x}, where nothing is"),
             FaultKind::Csr { number } => write!(f, "no control and status register {number:#05x}"),
             FaultKind::Breakpoint => f.write_str("ebreak"),
         }

@@ -22,6 +22,17 @@ pub enum Op {
     Sha512sig0h, Sha512sig0l, Sha512sig1h, Sha512sig1l, Sha512sum0r, Sha512sum1r,
     /// `imm`: the definition's number, and the selector (funct7) from bit 16 on.
     Custom,
+    // RV64I, M
+    /// `imm`: the sum's lower 32 bits; `rs2`: what stands above them.
+    Auipc,
+    Addiw, Slliw, Srliw, Sraiw, Addw, Subw, Sllw, Srlw, Sraw, Mulw, Divw, Divuw, Remw, Remuw, Lwu, Ld, Sd,
+    // Zbb, Zbkb of RV64
+    Rolw, Rorw, Roriw, Clzw, Ctzw, Cpopw, Packw,
+    // Zkne, Zknd, Zknh of RV64
+    Aes64es, Aes64esm, Aes64ds, Aes64dsm, Aes64im, Aes64ks1i, Aes64ks2,
+    Sha512sig0, Sha512sig1, Sha512sum0, Sha512sum1,
+    // The vector subset; `imm`: the word itself.
+    Vset, Vload, Vstore, Vcompute, Vcrypto,
     // What ends a block.
     Beq, Bne, Blt, Bge, Bltu, Bgeu, Jal, Jalr,
     Fencei, Ecall, Ebreak, Wfi, Csrrw, Csrrs, Csrrc, Csrrwi, Csrrsi, Csrrci,
@@ -66,13 +77,17 @@ pub enum Class {
     Crypto,
     /// Custom instructions.
     Custom,
+    /// Vector instructions: configuration, loads and stores, integers, bits (Zve64x's subset, Zvkb).
+    Vector,
+    /// Vector cryptography (Zvkned, Zvkg, Zvknha, Zvknhb).
+    VectorCrypto,
     /// Counters, fences, calls of the environment.
     System,
 }
 
 impl Class {
     /// All, in the order of reports.
-    pub const ALL: [Class; 11] = [
+    pub const ALL: [Class; 13] = [
         Class::Alu,
         Class::Load,
         Class::Store,
@@ -83,6 +98,8 @@ impl Class {
         Class::Bits,
         Class::Crypto,
         Class::Custom,
+        Class::Vector,
+        Class::VectorCrypto,
         Class::System,
     ];
 
@@ -99,6 +116,8 @@ impl Class {
             Class::Bits => "bits",
             Class::Crypto => "crypto",
             Class::Custom => "custom",
+            Class::Vector => "vector",
+            Class::VectorCrypto => "vector-crypto",
             Class::System => "system",
         }
     }
@@ -109,19 +128,21 @@ impl Op {
     pub fn class(self) -> Class {
         use Op::*;
         match self {
-            Lb | Lh | Lw | Lbu | Lhu => Class::Load,
-            Sb | Sh | Sw => Class::Store,
+            Lb | Lh | Lw | Lbu | Lhu | Lwu | Ld => Class::Load,
+            Sb | Sh | Sw | Sd => Class::Store,
             Beq | Bne | Blt | Bge | Bltu | Bgeu => Class::Branch,
             Jal | Jalr => Class::Jump,
-            Mul | Mulh | Mulhsu | Mulhu => Class::Multiply,
-            Div | Divu | Rem | Remu => Class::Divide,
+            Mul | Mulh | Mulhsu | Mulhu | Mulw => Class::Multiply,
+            Div | Divu | Rem | Remu | Divw | Divuw | Remw | Remuw => Class::Divide,
             Andn | Orn | Xnor | Rol | Ror | Rori | Clz | Ctz | Cpop | Max | Maxu | Min | Minu | Sextb
-            | Sexth | Orcb | Rev8 | Brev8 | Pack | Packh | Zip | Unzip | Clmul | Clmulh | Xperm4 | Xperm8 => {
-                Class::Bits
-            }
+            | Sexth | Orcb | Rev8 | Brev8 | Pack | Packh | Zip | Unzip | Clmul | Clmulh | Xperm4 | Xperm8
+            | Rolw | Rorw | Roriw | Clzw | Ctzw | Cpopw | Packw => Class::Bits,
             Aes32esi | Aes32esmi | Aes32dsi | Aes32dsmi | Sha256sig0 | Sha256sig1 | Sha256sum0
             | Sha256sum1 | Sha512sig0h | Sha512sig0l | Sha512sig1h | Sha512sig1l | Sha512sum0r
-            | Sha512sum1r => Class::Crypto,
+            | Sha512sum1r | Aes64es | Aes64esm | Aes64ds | Aes64dsm | Aes64im | Aes64ks1i | Aes64ks2
+            | Sha512sig0 | Sha512sig1 | Sha512sum0 | Sha512sum1 => Class::Crypto,
+            Vset | Vload | Vstore | Vcompute => Class::Vector,
+            Vcrypto => Class::VectorCrypto,
             Custom => Class::Custom,
             Fence | Fencei | Ecall | Ebreak | Wfi | Csrrw | Csrrs | Csrrc | Csrrwi | Csrrsi | Csrrci => {
                 Class::System
@@ -139,10 +160,14 @@ impl Op {
     fn sources(self) -> (bool, bool) {
         use Op::*;
         match self {
-            Lui | Fence | Jal | Fencei | Ecall | Ebreak | Wfi | Csrrwi | Csrrsi | Csrrci => (false, false),
+            Lui | Auipc | Fence | Jal | Fencei | Ecall | Ebreak | Wfi | Csrrwi | Csrrsi | Csrrci => {
+                (false, false)
+            }
             Addi | Slti | Sltiu | Xori | Ori | Andi | Slli | Srli | Srai | Rori | Clz | Ctz | Cpop
             | Sextb | Sexth | Orcb | Rev8 | Brev8 | Zip | Unzip | Sha256sig0 | Sha256sig1 | Sha256sum0
-            | Sha256sum1 | Lb | Lh | Lw | Lbu | Lhu | Jalr | Csrrw | Csrrs | Csrrc => (true, false),
+            | Sha256sum1 | Lb | Lh | Lw | Lbu | Lhu | Jalr | Csrrw | Csrrs | Csrrc | Addiw | Slliw
+            | Srliw | Sraiw | Lwu | Ld | Roriw | Clzw | Ctzw | Cpopw | Aes64im | Aes64ks1i | Sha512sig0
+            | Sha512sig1 | Sha512sum0 | Sha512sum1 => (true, false),
             _ => (true, true),
         }
     }

@@ -1,6 +1,9 @@
-//! A 32-bit RISC-V core (docs/models.md, "Embedded cores"): RV32IMC with scalar cryptography and custom
-//! instructions, computed exactly, and timed as an in-order five-stage pipeline with caches, a write
-//! buffer and a memory interface.
+//! A RISC-V core (docs/models.md, "Embedded cores"): RV32IMC with scalar cryptography and custom instructions, or
+//! RV64IMC with scalar and vector cryptography, computed exactly, and timed as an in-order five-stage pipeline with
+//! caches, a write buffer and a memory interface.
+//!
+//! The specifications: The RISC-V Instruction Set Manual volume I (unprivileged ISA 20240411, with chapter 31, "V"
+//! 1.0), RISC-V Cryptography Extensions volume I (scalar, 1.0.1) and volume II (vector, 1.0).
 //!
 //! What a program computes and how long it takes are apart. The [`Core`] executes and writes a [`Trace`]:
 //! which blocks of code ran, and the addresses of their loads and stores. A [`Timing`] reads it and counts
@@ -23,11 +26,13 @@ mod memory;
 mod program;
 mod scalar_crypto;
 mod timing;
+mod vector;
+mod word;
 
 pub use call::{Function, Node, ROOT};
 pub use core::{Core, Sink, Stop};
 pub use custom::{Clash, Custom, CustomCall, Definition, Semantics};
-pub use decode::{Extension, Isa, decode};
+pub use decode::{Extension, Isa, VLEN, decode};
 pub use expand::expand;
 pub use fault::{Fault, FaultKind};
 pub use instruction::{Class, Instruction, Op};
@@ -36,5 +41,6 @@ pub use program::{Code, End, Program, Trace};
 pub use scalar_crypto::{INVERSE_SBOX, SBOX};
 pub use timing::{
     Account, Branches, Cache, CacheConfig, Cause, Cell, Config, Event, Misses, Policy, Port, Replacement,
-    Timing, Windows, WriteBuffer,
+    Timing, VectorConfig, Windows, WriteBuffer,
 };
+pub use word::{Word, Xlen};

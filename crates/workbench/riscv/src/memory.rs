@@ -119,10 +119,7 @@ impl Memory {
     /// Loads, without sign.
     #[inline(always)]
     pub(crate) fn load(&self, address: u32, width: Width, ports: &mut impl Ports) -> Result<u32, FaultKind> {
-        let size = width.bytes();
-        if address & (size - 1) != 0 && !self.misaligned {
-            return Err(FaultKind::Misaligned { address, size });
-        }
+        self.aligned(address, width.bytes())?;
         let value = match width {
             Width::Byte => self.at(address).map(|[byte]| u32::from(byte)),
             Width::Half => self.at(address).map(|bytes| u32::from(u16::from_le_bytes(bytes))),
@@ -130,7 +127,7 @@ impl Memory {
         };
         match value {
             Some(value) => Ok(value),
-            None => ports.load(address, width).ok_or(FaultKind::Unmapped { address, store: false }),
+            None => ports.load(address, width).ok_or(unmapped(address, false)),
         }
     }
 
@@ -144,9 +141,7 @@ impl Memory {
         ports: &mut impl Ports,
     ) -> Result<Option<u32>, FaultKind> {
         let size = width.bytes();
-        if address & (size - 1) != 0 && !self.misaligned {
-            return Err(FaultKind::Misaligned { address, size });
-        }
+        self.aligned(address, size)?;
         let from = address.wrapping_sub(self.base) as usize;
         if let Some(place) = self.bytes.get_mut(from..from.saturating_add(size as usize)) {
             place.copy_from_slice(&value.to_le_bytes()[..size as usize]);
@@ -155,7 +150,37 @@ impl Memory {
         match ports.store(address, value, width) {
             PortAnswer::Done => Ok(None),
             PortAnswer::Exit(code) => Ok(Some(code)),
-            PortAnswer::Nothing => Err(FaultKind::Unmapped { address, store: true }),
+            PortAnswer::Nothing => Err(unmapped(address, true)),
         }
     }
+
+    /// Loads a doubleword; devices have none.
+    #[inline(always)]
+    pub(crate) fn load_double(&self, address: u32) -> Result<u64, FaultKind> {
+        self.aligned(address, 8)?;
+        self.at(address).map(u64::from_le_bytes).ok_or(unmapped(address, false))
+    }
+
+    /// Stores a doubleword; devices have none.
+    #[inline(always)]
+    pub(crate) fn store_double(&mut self, address: u32, value: u64) -> Result<(), FaultKind> {
+        self.aligned(address, 8)?;
+        let place = self.slice_mut(address, 8).ok_or(unmapped(address, true))?;
+        place.copy_from_slice(&value.to_le_bytes());
+        Ok(())
+    }
+
+    /// That an access of so many bytes may be at an address.
+    #[inline(always)]
+    pub(crate) fn aligned(&self, address: u32, size: u32) -> Result<(), FaultKind> {
+        match address & (size - 1) != 0 && !self.misaligned {
+            true => Err(FaultKind::Misaligned { address: address.into(), size }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// That there is nothing at an address.
+pub(crate) fn unmapped(address: impl Into<u64>, store: bool) -> FaultKind {
+    FaultKind::Unmapped { address: address.into(), store }
 }

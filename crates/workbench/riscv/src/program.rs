@@ -305,11 +305,11 @@ impl Program {
     fn fetch(&self, memory: &Memory, pc: u32) -> Result<(Instruction, u32), Fault> {
         let fault = |kind| Fault { pc, kind };
         if pc & if self.isa.has(Extension::C) { 1 } else { 3 } != 0 {
-            return Err(fault(FaultKind::Misaligned { address: pc, size: 4 }));
+            return Err(fault(FaultKind::Misaligned { address: pc.into(), size: 4 }));
         }
         let low = memory.half(pc).ok_or(fault(FaultKind::NoCode))?;
         if low & 3 != 3 {
-            let full = expand(low).filter(|_| self.isa.has(Extension::C));
+            let full = expand(low, self.isa.xlen()).filter(|_| self.isa.has(Extension::C));
             let decoded = full.and_then(|word| decode(word, pc, &self.isa));
             return decoded.map(|one| (one, 2)).ok_or(fault(FaultKind::Illegal { word: low.into() }));
         }

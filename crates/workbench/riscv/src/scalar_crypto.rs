@@ -148,12 +148,18 @@ pub(crate) fn clmul(a: u32, b: u32) -> u64 {
     (0..32).filter(|i| b >> i & 1 != 0).fold(0, |sum, i| sum ^ (u64::from(a) << i))
 }
 
-/// Nibbles (`bits` 4) or bytes (8) of `a`, chosen by those of `b`.
-pub(crate) fn xperm(a: u32, b: u32, bits: u32) -> u32 {
+/// The 128 bits of a carry-less product.
+pub(crate) fn clmul_double(a: u64, b: u64) -> u128 {
+    (0..64).filter(|i| b >> i & 1 != 0).fold(0, |sum, i| sum ^ (u128::from(a) << i))
+}
+
+/// Nibbles (`bits` 4) or bytes (8) of `a`, of `width` bits, chosen by those of `b`.
+pub(crate) fn xperm(a: u64, b: u64, bits: u32, width: u32) -> u64 {
     let mask = (1 << bits) - 1;
-    (0..32 / bits).fold(0, |sum, at| {
+    let places = u64::from(width / bits);
+    (0..width / bits).fold(0, |sum, at| {
         let chosen = (b >> (at * bits)) & mask;
-        let value = if chosen < 32 / bits { (a >> (chosen * bits)) & mask } else { 0 };
+        let value = if chosen < places { (a >> (chosen as u32 * bits)) & mask } else { 0 };
         sum | (value << (at * bits))
     })
 }
@@ -168,12 +174,92 @@ pub(crate) fn unzip(x: u32) -> u32 {
     (0..16).fold(0, |sum, i| sum | ((x >> (2 * i) & 1) << i) | ((x >> (2 * i + 1) & 1) << (i + 16)))
 }
 
-/// All bits of each byte that is not zero.
-pub(crate) fn orcb(x: u32) -> u32 {
-    u32::from_le_bytes(x.to_le_bytes().map(|byte| if byte == 0 { 0 } else { 0xff }))
+/// The two columns of an AES state that RV64's instructions make: bytes of both sources after ShiftRows, row by row.
+fn shifted(a: u64, b: u64, places: [usize; 8]) -> [u8; 8] {
+    let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+    places.map(|at| if at < 8 { a[at] } else { b[at - 8] })
 }
 
-/// The bits of each byte turned round.
-pub(crate) fn brev8(x: u32) -> u32 {
-    u32::from_le_bytes(x.to_le_bytes().map(u8::reverse_bits))
+/// ShiftRows and its inverse (FIPS 197 5.1.2, 5.3.1) of the first two columns.
+const FORWARD: [usize; 8] = [0, 5, 10, 15, 4, 9, 14, 3];
+const BACKWARD: [usize; 8] = [0, 13, 10, 7, 4, 1, 14, 11];
+
+/// A byte of a column through MixColumns or its inverse, whose matrix begins with the row `factors`.
+pub(crate) fn mixed_column(column: &[u8], row: usize, factors: [u8; 4]) -> u8 {
+    (0..4).fold(0, |sum, at| sum ^ times(column[at], factors[(at + 4 - row) & 3]))
+}
+
+/// Two columns.
+fn mixed(bytes: [u8; 8], factors: [u8; 4]) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|at| mixed_column(&bytes[at & 4..], at & 3, factors)))
+}
+
+/// The first rows of MixColumns' matrix and of its inverse's (FIPS 197 5.1.3, 5.3.3).
+pub(crate) const MIX: [u8; 4] = [2, 3, 1, 1];
+pub(crate) const UNMIX: [u8; 4] = [14, 11, 13, 9];
+
+/// Half of a last round of encryption, without the key.
+pub(crate) fn aes64es(a: u64, b: u64) -> u64 {
+    u64::from_le_bytes(shifted(a, b, FORWARD).map(|byte| SBOX[usize::from(byte)]))
+}
+
+/// Half of a middle round of encryption, without the key.
+pub(crate) fn aes64esm(a: u64, b: u64) -> u64 {
+    mixed(aes64es(a, b).to_le_bytes(), MIX)
+}
+
+/// Half of a last round of decryption, without the key.
+pub(crate) fn aes64ds(a: u64, b: u64) -> u64 {
+    u64::from_le_bytes(shifted(a, b, BACKWARD).map(|byte| INVERSE_SBOX[usize::from(byte)]))
+}
+
+/// Half of a middle round of decryption, without the key.
+pub(crate) fn aes64dsm(a: u64, b: u64) -> u64 {
+    mixed(aes64ds(a, b).to_le_bytes(), UNMIX)
+}
+
+/// The inverse MixColumns of two words of a round key.
+pub(crate) fn aes64im(a: u64) -> u64 {
+    mixed(a.to_le_bytes(), UNMIX)
+}
+
+/// Constants of the key expansion by round (FIPS 197 5.2).
+pub(crate) const ROUND_CONSTANTS: [u8; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
+
+/// SubWord.
+pub(crate) fn substituted(word: u32) -> u32 {
+    u32::from_le_bytes(word.to_le_bytes().map(|byte| SBOX[usize::from(byte)]))
+}
+
+/// The first half of a step of the key expansion; round 10 has neither RotWord nor a constant, and those above are
+/// reserved: `decode` refuses them.
+pub(crate) fn aes64ks1i(a: u64, round: u32) -> u64 {
+    let high = (a >> 32) as u32;
+    let word = match ROUND_CONSTANTS.get(round as usize) {
+        Some(&constant) => substituted(high.rotate_right(8)) ^ u32::from(constant),
+        None => substituted(high),
+    };
+    u64::from(word) << 32 | u64::from(word)
+}
+
+/// The second half.
+pub(crate) fn aes64ks2(a: u64, b: u64) -> u64 {
+    let low = (a >> 32) as u32 ^ b as u32;
+    u64::from(low ^ (b >> 32) as u32) << 32 | u64::from(low)
+}
+
+pub(crate) fn sha512sig0(x: u64) -> u64 {
+    x.rotate_right(1) ^ x.rotate_right(8) ^ (x >> 7)
+}
+
+pub(crate) fn sha512sig1(x: u64) -> u64 {
+    x.rotate_right(19) ^ x.rotate_right(61) ^ (x >> 6)
+}
+
+pub(crate) fn sha512sum0(x: u64) -> u64 {
+    x.rotate_right(28) ^ x.rotate_right(34) ^ x.rotate_right(39)
+}
+
+pub(crate) fn sha512sum1(x: u64) -> u64 {
+    x.rotate_right(14) ^ x.rotate_right(18) ^ x.rotate_right(41)
 }

@@ -13,6 +13,10 @@
 //! - **Fetch, load, store**: the port to memory is taken for `latency + ceil(bytes / width) * beat` cycles for a line.
 //!   Reads go before waiting writes, but not before a write in progress, nor before a write to their own line.
 //! - **Write buffer**: a store waits if all slots are taken; a read waits for a write as above.
+//! - **Doublewords**: a store that is wider than the memory interface is several writes.
+//! - **Vectors**: an instruction passes the datapath as often as its elements are wide, and takes as many cycles a pass
+//!   as its unit ([`VectorConfig`]); a load or store passes once for every piece of a line. Nothing is chained: the next
+//!   instruction begins when the last pass has ended.
 //!
 //! Within one instruction the fetch of its line comes first, then its loads or its store, in program order.
 
@@ -27,6 +31,6 @@ mod windows;
 pub use account::{Account, Cell, Event, Misses};
 pub use buffer::{Port, WriteBuffer};
 pub use cache::Cache;
-pub use config::{Branches, CacheConfig, Cause, Config, Policy, Replacement};
+pub use config::{Branches, CacheConfig, Cause, Config, Policy, Replacement, VectorConfig};
 pub use model::Timing;
 pub use windows::Windows;

@@ -1,19 +1,21 @@
-//! All 49 152 compressed encodings against binutils' disassembler: what [`forebay_riscv::expand`] makes of one is
+//! All 49 152 compressed encodings, of RV32 and of RV64, against binutils' disassembler: what [`forebay_riscv::expand`] makes of one is
 //! disassembled as well, and has to be what the specification's table says it stands for. Skipped with a message where
 //! there is no disassembler.
 
 use std::process::Command;
 
-use forebay_riscv::expand;
+use forebay_riscv::{Xlen, expand};
 
 const TOOL: &str = "riscv64-unknown-elf-objdump";
 
 /// Mnemonic and operands of each instruction, of `size` bytes.
-fn disassembled(bytes: &[u8], size: usize, name: &str) -> Option<Vec<(String, Vec<String>)>> {
-    let path = std::env::temp_dir().join(format!("forebay-{name}-{}.bin", std::process::id()));
+fn disassembled(bytes: &[u8], size: usize, name: &str, xlen: Xlen) -> Option<Vec<(String, Vec<String>)>> {
+    let machine = format!("riscv:rv{}", xlen.bits());
+    let path =
+        std::env::temp_dir().join(format!("forebay-{name}-{}-{}.bin", xlen.bits(), std::process::id()));
     std::fs::write(&path, bytes).unwrap();
     let output = Command::new(TOOL)
-        .args(["-D", "-z", "-b", "binary", "-m", "riscv:rv32", "-M", "no-aliases,numeric"])
+        .args(["-D", "-z", "-b", "binary", "-m", &machine, "-M", "no-aliases,numeric"])
         .arg(&path)
         .output();
     std::fs::remove_file(&path).unwrap();
@@ -39,7 +41,8 @@ fn disassembled(bytes: &[u8], size: usize, name: &str) -> Option<Vec<(String, Ve
 }
 
 /// What a compressed instruction stands for (unprivileged ISA, tables of the chapter "C").
-fn meaning(name: &str, operands: &[String]) -> Option<String> {
+fn meaning(name: &str, operands: &[String], xlen: Xlen) -> Option<String> {
+    let wide = xlen == Xlen::Rv64;
     let o = |at: usize| operands.get(at).map_or("", String::as_str);
     Some(match name {
         // Reserved.
@@ -61,8 +64,14 @@ fn meaning(name: &str, operands: &[String]) -> Option<String> {
         "c.jalr" => format!("jalr x1,0({})", o(0)),
         "c.mv" => format!("add {},x0,{}", o(0), o(1)),
         "c.ebreak" => "ebreak ".to_owned(),
+        "c.ld" | "c.ldsp" if wide => format!("ld {},{}", o(0), o(1)),
+        "c.sd" | "c.sdsp" if wide => format!("sd {},{}", o(0), o(1)),
+        // Reserved.
+        "c.addiw" if o(0) == "x0" => return None,
+        "c.addiw" if wide => format!("addiw {0},{0},{1}", o(0), o(1)),
+        "c.subw" | "c.addw" if wide => format!("{} {1},{1},{2}", &name[2..], o(0), o(1)),
         // Not for RV32, whatever the disassembler says.
-        "c.srli" | "c.srai" | "c.slli" if shift(o(1)) > 31 => return None,
+        "c.srli" | "c.srai" | "c.slli" if shift(o(1)) >= xlen.bits() => return None,
         "c.srli" | "c.srai" | "c.andi" | "c.slli" => format!("{} {1},{1},{2}", &name[2..], o(0), o(1)),
         // Shifts by nothing: hints on RV32.
         "c.slli64" | "c.srli64" | "c.srai64" => format!("{} {1},{1},0x0", &name[2..6], o(0)),
@@ -77,26 +86,29 @@ fn shift(text: &str) -> u32 {
 
 #[test]
 fn every_compressed_instruction_stands_for_what_the_specification_says() {
-    let halves: Vec<u16> = (0..=u16::MAX).filter(|half| half & 3 != 3).collect();
-    let bytes: Vec<u8> = halves.iter().flat_map(|half| half.to_le_bytes()).collect();
-    let Some(short) = disassembled(&bytes, 2, "short") else {
-        eprintln!("skipped: {TOOL} is not installed (Debian: binutils-riscv64-unknown-elf)");
-        return;
-    };
-    // A word of zeros is disassembled as none.
-    let bytes: Vec<u8> =
-        halves.iter().flat_map(|&half| expand(half).unwrap_or_default().to_le_bytes()).collect();
-    let long = disassembled(&bytes, 4, "long").unwrap();
-    let mut same = 0;
-    for ((half, short), long) in halves.iter().zip(&short).zip(&long) {
-        let made = expand(*half).map(|_| format!("{} {}", long.0, long.1.join(",")));
-        match meaning(&short.0, &short.1) {
-            Some(meaning) => {
-                assert_eq!(made.as_deref(), Some(meaning.as_str()), "{half:#06x} {} {:?}", short.0, short.1);
-                same += 1;
+    for xlen in [Xlen::Rv32, Xlen::Rv64] {
+        let halves: Vec<u16> = (0..=u16::MAX).filter(|half| half & 3 != 3).collect();
+        let bytes: Vec<u8> = halves.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let Some(short) = disassembled(&bytes, 2, "short", xlen) else {
+            eprintln!("skipped: {TOOL} is not installed (Debian: binutils-riscv64-unknown-elf)");
+            return;
+        };
+        // A word of zeros is disassembled as none.
+        let bytes: Vec<u8> =
+            halves.iter().flat_map(|&half| expand(half, xlen).unwrap_or_default().to_le_bytes()).collect();
+        let long = disassembled(&bytes, 4, "long", xlen).unwrap();
+        let mut same = 0;
+        for ((half, short), long) in halves.iter().zip(&short).zip(&long) {
+            let made = expand(*half, xlen).map(|_| format!("{} {}", long.0, long.1.join(",")));
+            let place = format!("{xlen:?} {half:#06x} {} {:?}", short.0, short.1);
+            match meaning(&short.0, &short.1, xlen) {
+                Some(meaning) => {
+                    assert_eq!(made.as_deref(), Some(meaning.as_str()), "{place}");
+                    same += 1;
+                }
+                None => assert_eq!(made, None, "{place}"),
             }
-            None => assert_eq!(made, None, "{half:#06x} {} {:?}", short.0, short.1),
         }
+        assert!(same > 28_000, "{same}");
     }
-    assert!(same > 28_000, "{same}");
 }

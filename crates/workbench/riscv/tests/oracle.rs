@@ -250,6 +250,7 @@ fn config() -> impl Strategy<Value = Config> {
             branch: costs.3,
             jump: costs.4,
             branches: if backward { Branches::Backward } else { Branches::NotTaken },
+            vector: Config::base().vector,
         },
     )
 }

@@ -86,6 +86,7 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
             _ => Policy::WriteThrough,
         },
         write_slots: cycles(&buffer, "slots", 0, 256, base.write_slots),
+        vector: base.vector,
         width: choice(&memory, "width", &[32, 64, 128], 8 * base.width) / 8,
         latency: cycles(&memory, "latency", 0, CYCLES_MAX, base.latency),
         write_latency: cycles(&memory, "write_latency", 0, CYCLES_MAX, base.write_latency),

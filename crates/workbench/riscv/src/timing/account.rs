@@ -102,8 +102,9 @@ impl Account {
                 let [fill, write] = timing.waits[counts.waits as usize + at];
                 let cause = match step.ask {
                     Ask::Fetch(_) => Cause::Fetch,
-                    Ask::Load => Cause::Load,
-                    Ask::Store => Cause::Store,
+                    Ask::Load | Ask::VectorLoad => Cause::Load,
+                    Ask::Store | Ask::StoreDouble | Ask::VectorStore => Cause::Store,
+                    Ask::VectorMove | Ask::VectorPass(_) => Cause::Vector,
                 };
                 add(step.instruction as usize, cause, fill);
                 add(step.instruction as usize, Cause::WriteBuffer, write);

@@ -5,7 +5,8 @@ use crate::call::Way;
 use crate::instruction::{Class, Instruction, Op};
 use crate::program::{Code, End, Program, way_of};
 
-use super::config::{Branches, Cause, Config};
+use super::config::{Branches, Cause, Config, VectorConfig};
+use crate::vector::decode::Unit;
 
 /// What an event asks of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +15,18 @@ pub(crate) enum Ask {
     Fetch(u32),
     /// The next address of the trace.
     Load,
-    /// The next address of the trace; no store is wider than the memory interface.
+    /// The next address of the trace.
     Store,
+    /// The same, of a doubleword.
+    StoreDouble,
+    /// The next address and bytes of the trace, which stay there.
+    VectorLoad,
+    /// The same.
+    VectorStore,
+    /// Passes of a load or store, of the next address and bytes of the trace.
+    VectorMove,
+    /// Passes of so many cycles each, of the next bytes of the trace.
+    VectorPass(u32),
 }
 
 /// Something that may have to wait for memory.
@@ -58,6 +69,15 @@ pub(crate) fn further(config: &Config, program: &Program, one: Instruction) -> (
     (cycles.saturating_sub(1), cause)
 }
 
+/// Cycles of a pass of an instruction of vector cryptography.
+fn pass(config: &VectorConfig, one: Instruction) -> u32 {
+    match Unit::of(one.imm as u32) {
+        Unit::Aes => config.aes,
+        Unit::Ghash => config.ghash,
+        Unit::Sha2 => config.sha2,
+    }
+}
+
 /// Works a piece of code out and appends its steps.
 pub(crate) fn cost(config: &Config, program: &Program, code: &Code, steps: &mut Vec<Step>) -> Cost {
     let first = steps.len();
@@ -78,7 +98,14 @@ pub(crate) fn cost(config: &Config, program: &Program, code: &Code, steps: &mut 
         }
         let (more, _) = further(config, program, one);
         match one.op {
-            Op::Lb | Op::Lh | Op::Lw | Op::Lbu | Op::Lhu => step(Ask::Load, cycles),
+            Op::Lb | Op::Lh | Op::Lw | Op::Lbu | Op::Lhu | Op::Lwu | Op::Ld => step(Ask::Load, cycles),
+            Op::Sd => step(Ask::StoreDouble, cycles),
+            Op::Vload | Op::Vstore => {
+                step(if one.op == Op::Vload { Ask::VectorLoad } else { Ask::VectorStore }, cycles);
+                step(Ask::VectorMove, cycles);
+            }
+            Op::Vcompute => step(Ask::VectorPass(1), cycles),
+            Op::Vcrypto => step(Ask::VectorPass(pass(&config.vector, one)), cycles),
             Op::Sb | Op::Sh | Op::Sw => step(Ask::Store, cycles),
             Op::Custom => {
                 let words = program.isa().custom.definitions()[(one.imm & 0xffff) as usize].words;

@@ -42,6 +42,33 @@ pub enum Branches {
     Backward,
 }
 
+/// What a vector unit does in a cycle. A unit of as many bits as `datapath` is passed once for so many bits of elements,
+/// and nothing is issued until the last pass has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VectorConfig {
+    /// Bytes of a pass, and of what a load or store moves in a cycle.
+    pub datapath: u32,
+    /// Cycles of a pass of an AES round (Zvkned), 1 or more.
+    pub aes: u32,
+    /// Of GHASH's multiplication (Zvkg), 1 or more.
+    pub ghash: u32,
+    /// Of two rounds of SHA-2, or of four words of its schedule (Zvknha, Zvknhb), 1 or more.
+    pub sha2: u32,
+}
+
+impl VectorConfig {
+    /// 128 bits. Four S-boxes, a column a cycle, as \[E\]'s custom round has them; 32 bits of a multiplier of 128; one
+    /// round of SHA-2 a cycle. The figures are ours.
+    pub fn base() -> VectorConfig {
+        VectorConfig { datapath: 16, aes: 4, ghash: 4, sha2: 2 }
+    }
+
+    /// Passes for so many bytes of elements, at least one.
+    pub(crate) fn passes(&self, bytes: u32) -> u32 {
+        bytes.div_ceil(self.datapath).max(1)
+    }
+}
+
 /// A core's configuration. Cycles unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
@@ -73,6 +100,8 @@ pub struct Config {
     pub jump: u32,
     /// Which way branches are expected to go.
     pub branches: Branches,
+    /// The vector unit, of a core that has one.
+    pub vector: VectorConfig,
 }
 
 impl Config {
@@ -95,6 +124,7 @@ impl Config {
             branch: 2,
             jump: 1,
             branches: Branches::NotTaken,
+            vector: VectorConfig::base(),
         }
     }
 
@@ -131,11 +161,13 @@ pub enum Cause {
     MultiCycle,
     /// Further cycles of a custom instruction.
     Custom,
+    /// Further cycles of a vector instruction.
+    Vector,
 }
 
 impl Cause {
     /// All, in the order of reports.
-    pub const ALL: [Cause; 9] = [
+    pub const ALL: [Cause; 10] = [
         Cause::Issue,
         Cause::Fetch,
         Cause::Load,
@@ -145,6 +177,7 @@ impl Cause {
         Cause::Branch,
         Cause::MultiCycle,
         Cause::Custom,
+        Cause::Vector,
     ];
 
     /// Its word in files and reports.
@@ -159,6 +192,7 @@ impl Cause {
             Cause::Branch => "branch",
             Cause::MultiCycle => "multi-cycle",
             Cause::Custom => "custom",
+            Cause::Vector => "vector",
         }
     }
 }

@@ -158,6 +158,80 @@ impl Timing {
         }
         if hit { [0; 2] } else { self.bring(now, line, true) }
     }
+
+    /// A store wider than the memory interface is several, one after the other.
+    fn store_parts(&mut self, now: u64, address: u32, bytes: u32) -> [u64; 2] {
+        let mut waited = [0; 2];
+        let mut part = address;
+        let end = address.saturating_add(bytes);
+        while part < end {
+            let [fill, write] = self.store(now + waited[0] + waited[1], part);
+            waited = [waited[0] + fill, waited[1] + write];
+            part = (part & !(self.config.width - 1)).saturating_add(self.config.width);
+        }
+        waited
+    }
+
+    /// Every line of a vector is a load.
+    fn load_lines(&mut self, now: u64, address: u32, bytes: u32) -> [u64; 2] {
+        let mut waited = [0; 2];
+        let lines = if bytes == 0 { 0 } else { self.lines(address, bytes) };
+        let size = self.config.dcache.line;
+        for line in 0..lines {
+            let place = if line == 0 { address } else { (address & !(size - 1)).wrapping_add(line * size) };
+            let [fill, write] = self.load(now + waited[0] + waited[1], place);
+            waited = [waited[0] + fill, waited[1] + write];
+        }
+        waited
+    }
+
+    /// Lines of data that bytes from an address on lie in.
+    fn lines(&self, address: u32, bytes: u32) -> u32 {
+        let within = address & (self.config.dcache.line - 1);
+        (within + bytes).div_ceil(self.config.dcache.line)
+    }
+
+    /// Cycles besides the first for which a vector is moved: each line is an access of its own, and within it as many
+    /// bytes a cycle as the datapath has.
+    fn moving(&self, address: u32, bytes: u32) -> u64 {
+        let size = self.config.dcache.line;
+        let (mut at, mut left, mut passes) = (address & (size - 1), bytes, 0);
+        while left > 0 {
+            let here = left.min(size - at);
+            passes += u64::from(self.config.vector.passes(here));
+            (at, left) = (0, left - here);
+        }
+        passes.saturating_sub(1)
+    }
+
+    /// What an access wider than a word or a vector instruction waits for, and how many words it takes of what is left
+    /// of the trace.
+    // Out of the loop, whose words are read from registers.
+    #[cold]
+    #[inline(never)]
+    fn wide(&mut self, when: u64, ask: Ask, trace: &[u32]) -> ([u64; 2], usize) {
+        let word = |at: usize| trace.get(at).copied().unwrap_or(0);
+        let (first, second) = (word(0), word(1));
+        match ask {
+            Ask::StoreDouble => {
+                self.misses.stores += 1;
+                (self.store_parts(when, first, 8), 1)
+            }
+            Ask::VectorLoad => {
+                self.misses.loads += 1;
+                (self.load_lines(when, first, second), 0)
+            }
+            Ask::VectorStore => {
+                self.misses.stores += 1;
+                (self.store_parts(when, first, second), 0)
+            }
+            Ask::VectorPass(cycles) => {
+                let passes = self.config.vector.passes(first);
+                ([u64::from(passes) * u64::from(cycles) - 1, 0], 1)
+            }
+            _ => ([self.moving(first, second), 0], 2),
+        }
+    }
 }
 
 impl Sink for Timing {
@@ -200,6 +274,12 @@ impl Sink for Timing {
                     Ask::Store => {
                         self.misses.stores += 1;
                         self.store(when, addresses.next().copied().unwrap_or(0))
+                    }
+                    ask => {
+                        let left = addresses.as_slice();
+                        let (waited, taken) = self.wide(when, ask, left);
+                        addresses = left.get(taken..).unwrap_or_default().iter();
+                        waited
                     }
                 };
                 if fill | write != 0 {
