@@ -7,9 +7,9 @@
 
 enum { AES_BLOCK = 16, AES_ROUNDS_MAX = 14 };
 
-/* Round keys as little-endian words: column i of round r is round[4 * r + i]. */
+/* Round keys as little-endian words: column i of round r is round[4 * r + i]. RV64 loads two at once. */
 struct aes_key {
-    uint32_t round[4 * (AES_ROUNDS_MAX + 1)];
+    _Alignas(uintptr_t) uint32_t round[4 * (AES_ROUNDS_MAX + 1)];
     unsigned rounds;
 };
 

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use forebay_diagnostics::{FileErrors, Findings, Place};
-use forebay_riscv::{CacheConfig, Extension, Policy, Replacement};
+use forebay_riscv::{CacheConfig, Extension, Policy, Replacement, Xlen};
 use forebay_scenario::{Section, Table, Unit};
 use miette::{Report, miette};
 use serde::{Deserialize, Serialize};
@@ -120,6 +120,14 @@ struct Figures {
     /// Multipliers: cycles at most, gates besides the core's own.
     fast_multiplier: f64,
     backward: f64,
+    /// What registers of 64 bits add to a core.
+    rv64: f64,
+    /// Of a vector unit, per bit of datapath: the integer part, and Zvkb.
+    lane_bit: f64,
+    zvkb_bit: f64,
+    /// Of Zvkg per bit a cycle, of Zvknha per round a cycle.
+    ghash_bit: f64,
+    sha2_round: f64,
 }
 
 /// The parts of a core; their sum is its cost. An estimate: it ranks options, it does not size a chip.
@@ -157,7 +165,51 @@ pub fn parts(setup: &Setup, instructions: &Instructions) -> Vec<Part> {
     for one in &instructions.costs {
         add(&one.name, one.gates, one.source);
     }
+    if setup.xlen == Xlen::Rv64 {
+        add("RV64", figures.rv64 + scalar_extensions(&figures, setup), Source::Counted);
+    }
+    if setup.has(Extension::Zve64x) {
+        vector(&figures, setup, &mut add);
+    }
     parts
+}
+
+/// Gates of the extensions on registers of 32 bits.
+fn scalar_extensions(figures: &Figures, setup: &Setup) -> f64 {
+    let gates = |name: &str, extension: Extension| {
+        let counted = figures.extensions.iter().find(|(known, _)| *known == extension);
+        synthesized(name, setup).or(counted.map(|(_, gates)| *gates)).unwrap_or(0.0)
+    };
+    setup.extensions.iter().map(|&(name, extension)| gates(name, extension)).sum()
+}
+
+/// A vector unit: registers, integer lanes, and units that pass `datapath` bits in so many cycles as the setup says.
+fn vector(figures: &Figures, setup: &Setup, add: &mut impl FnMut(&str, f64, Source)) {
+    let vector = setup.config.vector;
+    let bits = f64::from(8 * vector.datapath);
+    let registers = 32.0 * f64::from(setup.vlen) * (figures.flip_flop + figures.multiplexer);
+    add("vector registers", registers, Source::Counted);
+    add("vector lanes", bits * figures.lane_bit, Source::Counted);
+    if setup.has(Extension::Zvkb) {
+        add("zvkb", bits * figures.zvkb_bit, Source::Counted);
+    }
+    if setup.has(Extension::Zvkned) {
+        let columns = f64::from((8 * vector.datapath / 32).div_ceil(vector.aes));
+        add(
+            "zvkned",
+            columns * module("enc_dec_round-column").map_or(0.0, |one| one.gates),
+            Source::Synthesized,
+        );
+    }
+    if setup.has(Extension::Zvkg) {
+        let digits = f64::from(128_u32.div_ceil(vector.ghash));
+        add("zvkg", bits / 128.0 * digits * figures.ghash_bit, Source::Counted);
+    }
+    let sha512 = setup.has(Extension::Zvknhb);
+    if sha512 || setup.has(Extension::Zvknha) {
+        let rounds = f64::from(2_u32.div_ceil(vector.sha2)) * if sha512 { 2.0 } else { 1.0 };
+        add("zvknh", bits / 128.0 * rounds * figures.sha2_round, Source::Counted);
+    }
 }
 
 /// Gates of an extension whose instructions were synthesized. Zkne and Zknd share a datapath.
@@ -196,13 +248,15 @@ fn figures() -> Result<Figures, FileErrors> {
 
 fn read(table: &Table, findings: &RefCell<Findings>) -> Option<Figures> {
     let start = Place { source: 0, span: 0..0 };
-    let known: Vec<&'static str> = ["core", "sram", "cells", "extensions", "options"].to_vec();
+    let known: Vec<&'static str> =
+        ["core", "sram", "cells", "extensions", "options", "rv64", "vector"].to_vec();
     let top = Section::new(table, "the file".to_owned(), start, &known, findings);
     let value = |section: &'static str, key: &'static str| {
         let (table, place) = forebay_scenario::tables(&top, section).into_iter().next()?;
         let names: Vec<&'static str> = Extension::NAMES.iter().map(|(name, _)| *name).collect();
         let mut known = vec!["gates", "cycle", "gates_per_bit", "flip_flop", "multiplexer", "xor", "source"];
         known.extend(["fast_multiplier", "backward_branches"]);
+        known.extend(["lane_bit", "zvkb_bit", "ghash_bit", "sha2_round"]);
         known.extend(names);
         let section = Section::new(table, format!("[{section}]"), place, &known, findings);
         match section.decimal(key, Unit::None) {
@@ -215,6 +269,7 @@ fn read(table: &Table, findings: &RefCell<Findings>) -> Option<Figures> {
     };
     let extensions = Extension::NAMES
         .into_iter()
+        .filter(|(_, one)| !one.is_vector())
         .map(|(name, one)| Some((one, value("extensions", name)?)))
         .collect::<Option<Vec<_>>>();
     Some(Figures {
@@ -227,5 +282,10 @@ fn read(table: &Table, findings: &RefCell<Findings>) -> Option<Figures> {
         extensions: extensions?,
         fast_multiplier: value("options", "fast_multiplier")?,
         backward: value("options", "backward_branches")?,
+        rv64: value("rv64", "gates")?,
+        lane_bit: value("vector", "lane_bit")?,
+        zvkb_bit: value("vector", "zvkb_bit")?,
+        ghash_bit: value("vector", "ghash_bit")?,
+        sha2_round: value("vector", "sha2_round")?,
     })
 }

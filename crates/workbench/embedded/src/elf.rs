@@ -1,11 +1,11 @@
-//! Executables: ELF of 32 bits, little-endian, RISC-V, statically linked.
+//! Executables: ELF of 32 or 64 bits, little-endian, RISC-V, statically linked.
 //!
 //! Not by the crate object, which reads files of every kind: of this one kind three tables are wanted, and an error says
 //! which of them is wrong and how.
 
 use std::fmt;
 
-use forebay_riscv::{Function, Memory};
+use forebay_riscv::{Function, Memory, Xlen};
 
 /// A stretch of memory that a file fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Segment {
 /// An executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executable {
+    /// The width of registers that it was built for.
+    pub xlen: Xlen,
     /// Where it begins.
     pub entry: u32,
     /// What is loaded.
@@ -65,8 +67,40 @@ impl fmt::Display for ElfError {
 
 impl std::error::Error for ElfError {}
 
+/// Where fields stand (ELF specification: Elf32_Ehdr and the like, Elf64_Ehdr and the like).
+struct Layout {
+    xlen: Xlen,
+    /// e_phoff, e_phentsize, e_phnum.
+    programs: [usize; 3],
+    /// e_shoff, e_shentsize, e_shnum.
+    sections: [usize; 3],
+    /// p_offset, p_vaddr, p_filesz, p_memsz.
+    program: [usize; 4],
+    /// sh_flags, sh_offset, sh_size, sh_link.
+    section: [usize; 4],
+    /// st_value, st_size, st_info, st_shndx, and the size of it all.
+    symbol: [usize; 5],
+}
+
+const ELF32: Layout = Layout {
+    xlen: Xlen::Rv32,
+    programs: [28, 42, 44],
+    sections: [32, 46, 48],
+    program: [4, 8, 16, 20],
+    section: [8, 16, 20, 24],
+    symbol: [4, 8, 12, 14, 16],
+};
+const ELF64: Layout = Layout {
+    xlen: Xlen::Rv64,
+    programs: [32, 54, 56],
+    sections: [40, 58, 60],
+    program: [8, 16, 32, 40],
+    section: [8, 24, 32, 40],
+    symbol: [8, 16, 4, 6, 24],
+};
+
 /// Fields of the ELF specification, at their offsets.
-struct Bytes<'a>(&'a [u8]);
+struct Bytes<'a>(&'a [u8], Layout);
 
 impl<'a> Bytes<'a> {
     fn half(&self, at: usize, what: &'static str) -> Result<u16, ElfError> {
@@ -75,6 +109,15 @@ impl<'a> Bytes<'a> {
 
     fn word(&self, at: usize, what: &'static str) -> Result<u32, ElfError> {
         self.array(at, what).map(u32::from_le_bytes)
+    }
+
+    /// An address, an offset or a size, which are as wide as registers. Memory has addresses of 32 bits.
+    fn address(&self, at: usize, what: &'static str) -> Result<u32, ElfError> {
+        match self.1.xlen {
+            Xlen::Rv32 => self.word(at, what),
+            Xlen::Rv64 => u32::try_from(u64::from_le_bytes(self.array(at, what)?))
+                .map_err(|_| ElfError::Kind("with addresses of more than 32 bits")),
+        }
     }
 
     fn array<const N: usize>(&self, at: usize, what: &'static str) -> Result<[u8; N], ElfError> {
@@ -99,14 +142,14 @@ impl Executable {
     /// # Errors
     /// Why it is no executable for the core.
     pub fn read(file: &[u8]) -> Result<Executable, ElfError> {
-        let bytes = Bytes(file);
+        let layout = if file.get(4) == Some(&2) { ELF64 } else { ELF32 };
+        let bytes = Bytes(file, layout);
         if !file.starts_with(b"\x7fELF") {
             return Err(ElfError::NotElf);
         }
         let header = "the header";
         match (bytes.array::<2>(4, header)?, bytes.half(18, header)?) {
-            ([1, 1], 243) => {}
-            ([2, _], _) => return Err(ElfError::Kind("of 64 bits; build it for rv32")),
+            ([1 | 2, 1], 243) => {}
             ([_, 2], _) => return Err(ElfError::Kind("big-endian")),
             _ => return Err(ElfError::Kind("not for RISC-V")),
         }
@@ -115,7 +158,8 @@ impl Executable {
         }
         let segments = segments(&bytes)?;
         let (functions, labels) = symbols(&bytes)?;
-        Ok(Executable { entry: bytes.word(24, header)?, segments, functions, labels })
+        let (xlen, entry) = (bytes.1.xlen, bytes.address(24, header)?);
+        Ok(Executable { xlen, entry, segments, functions, labels })
     }
 
     /// Puts the segments into memory.
@@ -135,17 +179,20 @@ impl Executable {
 
 fn segments(bytes: &Bytes<'_>) -> Result<Vec<Segment>, ElfError> {
     let what = "a program header";
-    let (table, size, count) = (bytes.word(28, what)?, bytes.half(42, what)?, bytes.half(44, what)?);
+    let [table, size, count] = bytes.1.programs;
+    let (table, size, count) =
+        (bytes.address(table, what)?, bytes.half(size, what)?, bytes.half(count, what)?);
+    let [offset, place, in_file, in_memory] = bytes.1.program;
     let mut segments = Vec::new();
     for number in 0..usize::from(count) {
         let at = table as usize + number * usize::from(size);
-        let field = |offset| bytes.word(at + offset, what);
-        let (in_file, in_memory) = (field(16)?, field(20)?);
-        if field(0)? != LOAD || in_memory == 0 {
+        let field = |offset| bytes.address(at + offset, what);
+        let (in_file, in_memory) = (field(in_file)?, field(in_memory)?);
+        if bytes.word(at, what)? != LOAD || in_memory == 0 {
             continue;
         }
-        let content = bytes.part(field(4)?, in_file.min(in_memory), "a segment")?;
-        segments.push(Segment { address: field(8)?, bytes: content.to_vec(), size: in_memory });
+        let content = bytes.part(field(offset)?, in_file.min(in_memory), "a segment")?;
+        segments.push(Segment { address: field(place)?, bytes: content.to_vec(), size: in_memory });
     }
     Ok(segments)
 }
@@ -154,24 +201,28 @@ type Symbols = (Vec<Function>, Vec<(String, u32)>);
 
 fn symbols(bytes: &Bytes<'_>) -> Result<Symbols, ElfError> {
     let what = "a section header";
-    let (table, size, count) = (bytes.word(32, what)?, bytes.half(46, what)?, bytes.half(48, what)?);
-    let section =
-        |number: usize, offset: usize| bytes.word(table as usize + number * usize::from(size) + offset, what);
+    let [table, size, count] = bytes.1.sections;
+    let (table, size, count) =
+        (bytes.address(table, what)?, bytes.half(size, what)?, bytes.half(count, what)?);
+    let [flags, offset, length, link] = bytes.1.section;
+    let [value, extent, info, index, whole] = bytes.1.symbol;
+    let section = |number: usize, offset: usize| table as usize + number * usize::from(size) + offset;
+    let field = |number: usize, offset: usize| bytes.address(section(number, offset), what);
     let (mut functions, mut labels) = (Vec::new(), Vec::new());
     for number in 0..usize::from(count) {
-        if section(number, 4)? != SYMBOLS {
+        if bytes.word(section(number, 4), what)? != SYMBOLS {
             continue;
         }
-        let content = bytes.part(section(number, 16)?, section(number, 20)?, "the symbol table")?;
-        let strings = section(number, 24)? as usize;
-        let names = bytes.part(section(strings, 16)?, section(strings, 20)?, "the names of symbols")?;
-        for symbol in content.chunks_exact(16) {
+        let content = bytes.part(field(number, offset)?, field(number, length)?, "the symbol table")?;
+        let strings = bytes.word(section(number, link), what)? as usize;
+        let names = bytes.part(field(strings, offset)?, field(strings, length)?, "the names of symbols")?;
+        for symbol in content.chunks_exact(whole) {
             let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| symbol[at + byte]));
-            let (name, start, length) = (word(0), word(4), word(8));
-            let (kind, home) = (symbol[12] & 15, u16::from_le_bytes([symbol[14], symbol[15]]));
+            let (name, start, length) = (word(0), word(value), word(extent));
+            let (kind, home) = (symbol[info] & 15, u16::from_le_bytes([symbol[index], symbol[index + 1]]));
             let in_code = usize::from(home) < usize::from(count)
                 && home != 0
-                && section(usize::from(home), 8)? & EXECUTABLE != 0;
+                && bytes.word(section(usize::from(home), flags), what)? & EXECUTABLE != 0;
             let name = names.get(name as usize..).and_then(|rest| rest.split(|&byte| byte == 0).next());
             let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
             // Names that begin with $ are marks of the assembler.

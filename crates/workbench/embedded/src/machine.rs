@@ -3,7 +3,7 @@
 use std::fmt;
 
 use forebay_riscv::{Account, Config, Core, Fault, FaultKind, Isa, Memory, PortAnswer, Ports, Program, Sink};
-use forebay_riscv::{Function, Node, Stop, Timing, Width};
+use forebay_riscv::{Function, Node, Stop, Timing, Width, Word, Xlen};
 
 use crate::elf::{ElfError, Executable};
 
@@ -138,7 +138,7 @@ impl RunError {
     pub fn help(&self) -> String {
         match self {
             RunError::Elf(_) => {
-                "build it for rv32imc, ilp32, statically, at 0x8000_0000 (firmware/platform/core.ld)"
+                "build it for rv32imc, ilp32, or rv64imc, lp64, statically, at 0x8000_0000 (firmware/platform/core.ld)"
                     .to_owned()
             }
             RunError::Input(_) => "take fewer packets: `--set input.packets=500`".to_owned(),
@@ -159,7 +159,7 @@ impl RunError {
                     "memory is {MEMORY:#010x} to {:#010x}; a stack overflow and a null pointer end here",
                     MEMORY + (MEMORY_SIZE - 1)
                 ),
-                FaultKind::NoCode => {
+                FaultKind::NoCode | FaultKind::Target { .. } => {
                     "a jump through a wrong pointer, or a return from a broken stack".to_owned()
                 }
                 FaultKind::Csr { .. } => "cycle, instret and their machine forms can be read".to_owned(),
@@ -184,9 +184,21 @@ pub fn run(
     configs: &[Config],
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(Done, Vec<Account>), RunError> {
+    match job.isa.xlen() {
+        Xlen::Rv32 => run_on::<u32>(job, configs, go_on),
+        Xlen::Rv64 => run_on::<u64>(job, configs, go_on),
+    }
+}
+
+/// The same on registers of one width.
+fn run_on<W: Word>(
+    job: &Job,
+    configs: &[Config],
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<(Done, Vec<Account>), RunError> {
     let memory = MEMORY..MEMORY + MEMORY_SIZE;
     let mut clocks: Vec<Timing> = configs.iter().map(|&config| Timing::new(config, memory.clone())).collect();
-    match execute(job, &mut clocks, go_on)? {
+    match execute::<W>(job, &mut clocks, go_on)? {
         Some((done, core)) => {
             let accounts = clocks.iter().map(|clock| clock.account(core.program())).collect();
             Ok((done, accounts))
@@ -197,7 +209,7 @@ pub fn run(
             let mut first = None;
             for clock in configs {
                 let mut clock = Timing::new(*clock, memory.clone());
-                if let Some((done, core)) = execute(job, &mut clock, go_on)? {
+                if let Some((done, core)) = execute::<W>(job, &mut clock, go_on)? {
                     accounts.push(clock.account(core.program()));
                     first.get_or_insert(done);
                 }
@@ -208,25 +220,22 @@ pub fn run(
 }
 
 /// A core about to run a job.
-///
-/// # Errors
-/// That the executable or the input does not fit.
-pub fn core(job: &Job) -> Result<Core, RunError> {
+fn core<W: Word>(job: &Job) -> Result<Core<W>, RunError> {
     let mut memory = Memory::new(MEMORY, MEMORY_SIZE as usize);
     job.executable.load(&mut memory).map_err(RunError::Elf)?;
     let place = memory.slice_mut(INPUT, job.input.len()).filter(|place| place.len() <= IMAGE_MAX);
     place.ok_or(RunError::Input(job.input.len()))?.copy_from_slice(&job.input);
     let program = Program::new(job.isa.clone(), job.executable.functions.clone());
-    Ok(Core::new(program, memory, job.executable.entry))
+    Ok(Core::reset(program, memory, job.executable.entry))
 }
 
 /// `None`: the program asks for the time, and there are several clocks.
-fn execute(
+fn execute<W: Word>(
     job: &Job,
     sink: &mut impl Sink,
     go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<Option<(Done, Core)>, RunError> {
-    let mut core = core(job)?;
+) -> Result<Option<(Done, Core<W>)>, RunError> {
+    let mut core = core::<W>(job)?;
     let mut devices = Devices::default();
     let code = loop {
         let left = job.limit.saturating_sub(core.instructions());
@@ -241,7 +250,7 @@ fn execute(
         })?;
         match stop {
             Stop::Exit(code) => break code,
-            Stop::Call => return Err(RunError::Call { pc: core.pc(), number: core.registers()[17] }),
+            Stop::Call => return Err(RunError::Call { pc: core.pc(), number: core.registers()[17].low() }),
             Stop::NeedsClock => return Ok(None),
             Stop::Limit if core.instructions() >= job.limit => return Err(RunError::Endless(job.limit)),
             Stop::Limit => {}

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_diagnostics::FileErrors;
-use forebay_riscv::Account;
+use forebay_riscv::{Account, Xlen};
 use miette::{Report, miette};
 
 use crate::area::{self, Clock, parts};
@@ -41,9 +41,20 @@ impl Prepared {
         let file = own.map_or_else(|| read(path), |bytes| Ok(bytes.to_vec()))?;
         let executable = Executable::read(&file).map_err(|error| {
             let help = "give a firmware for the core: ipsec-plain, ipsec-custom, ipsec-zk, ipsec-reference, \
-                        ipsec-reference-custom, or your own";
+                        ipsec-reference-custom, ipsec-rv64, ipsec-rv64-zk, ipsec-rv64-vector, or your own";
             miette!(help = help, "{}: {error}", path.display())
         })?;
+        let bits = [executable.xlen, setup.xlen].map(Xlen::bits);
+        if bits[0] != bits[1] {
+            let help = format!("set `xlen = {}` of `[core]`, or give another firmware", bits[0]);
+            let path = path.display();
+            return Err(miette!(
+                help = help,
+                "{path}: built for RV{}, and the core is RV{}",
+                bits[0],
+                bits[1]
+            ));
+        }
         let groups = match &setup.functions {
             Some(path) => Groups::load(path)?,
             None => Groups::ours(),

@@ -12,6 +12,7 @@ pub const PARTS: &[Part] = &[
     Part::once("firmware", FIRMWARE),
     Part::once("input", INPUT),
     Part::once("core", CORE),
+    Part::once("vector", VECTOR),
     Part::once("icache", &CACHE),
     Part::once("dcache", &DATA_CACHE),
     Part::once("write_buffer", WRITE_BUFFER),
@@ -41,8 +42,9 @@ const FIRMWARE: &[Key] = &[
         "path",
         Path,
         Required,
-        "executable for RV32 (ELF), or one that is built in: `ipsec-plain`, `ipsec-custom` (with the instructions `ipsec`), \
-         `ipsec-zk` (with the scalar crypto extensions); `ipsec-reference` and `ipsec-reference-custom` (with \
+        "executable for RV32 or RV64 (ELF), or one that is built in: `ipsec-plain`, `ipsec-custom` (with the instructions \
+         `ipsec`), `ipsec-zk` (with the scalar crypto extensions); `ipsec-rv64`, `ipsec-rv64-zk` and `ipsec-rv64-vector` \
+         (with the vector crypto extensions) for `xlen = 64`; `ipsec-reference` and `ipsec-reference-custom` (with \
          `ipsec-keys`) are written as an embedded stack of 2004 was; with `-order-1` to `-order-10` behind these two the \
          same objects are linked in other orders",
         "\"ipsec-plain\"",
@@ -105,20 +107,28 @@ const INPUT: &[Key] = &[
 
 const CORE: &[Key] = &[
     key(
+        "xlen",
+        Either("32, 64 bits", &[Whole(Unit::None, 32, 64)]),
+        Is("32"),
+        "width of the integer registers: RV32I or RV64I",
+        "64",
+    ),
+    key(
         "extensions",
         Either(
-            "names in a list, or in one string with spaces: `m`, `c`, `zbb`, `zbkb`, `zbkc`, `zbkx`, `zkne`, `zknd`, `zknh`",
+            "names in a list, or in one string with spaces: `m`, `c`, `zbb`, `zbkb`, `zbkc`, `zbkx`, `zkne`, `zknd`, `zknh`; \
+             for `xlen = 64` also `zve64x` (a part of it) and, with it, `zvkb`, `zvkned`, `zvkg`, `zvknha`, `zvknhb`",
             TEXTS,
         ),
         Is("[\"m\", \"c\"]"),
-        "extensions of RV32I that the core has",
+        "extensions of RV32I or RV64I that the core has",
         "\"m c zbb\"",
     ),
     key(
         "instructions",
         Path,
         Is("\"none\""),
-        "custom instructions: `none`, `ipsec` or `ipsec-keys` (built in; with the second, instructions bring AES round keys \
+        "custom instructions, for `xlen = 32`: `none`, `ipsec` or `ipsec-keys` (built in; with the second, instructions bring AES round keys \
          into custom registers), or a file of them",
         "\"mine.toml\"",
     ),
@@ -159,6 +169,44 @@ const CORE: &[Key] = &[
         Is("\"not-taken\""),
         "static prediction: no branch is taken, or backward branches are",
         "\"backward\"",
+    ),
+];
+
+const VECTOR: &[Key] = &[
+    key(
+        "length",
+        Either("128, 256, 512, 1024 bits", &[Whole(Unit::None, 128, 1_024)]),
+        Is("128"),
+        "length of a vector register (VLEN)",
+        "256",
+    ),
+    key(
+        "datapath",
+        Either("64, 128, 256, 512 bits, up to `length`", &[Whole(Unit::None, 64, 512)]),
+        Is("128"),
+        "bits of elements that are computed, loaded or stored in one pass",
+        "256",
+    ),
+    key(
+        "aes",
+        Whole(Unit::None, 1, CYCLES_MAX),
+        Is("4"),
+        "cycles per pass of an AES round (Zvkned); with a `datapath` of 128 a pass is one element group",
+        "1",
+    ),
+    key(
+        "ghash",
+        Whole(Unit::None, 1, CYCLES_MAX),
+        Is("4"),
+        "cycles per pass of GHASH's multiplication (Zvkg)",
+        "1",
+    ),
+    key(
+        "sha2",
+        Whole(Unit::None, 1, CYCLES_MAX),
+        Is("2"),
+        "cycles per pass of two rounds of SHA-2 or of four words of its schedule (Zvknha, Zvknhb)",
+        "1",
     ),
 ];
 

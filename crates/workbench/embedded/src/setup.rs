@@ -7,7 +7,7 @@ mod read;
 use std::path::{Path, PathBuf};
 
 use forebay_diagnostics::FileErrors;
-use forebay_riscv::{Config, Custom, Extension, Isa};
+use forebay_riscv::{Config, Custom, Extension, Isa, Xlen};
 use serde_json::{Value as Json, json};
 
 use crate::instructions::{self, Instructions};
@@ -23,6 +23,10 @@ pub struct Setup {
     pub limit: u64,
     /// What the firmware is given.
     pub input: Input,
+    /// Width of the registers.
+    pub xlen: Xlen,
+    /// Bits of a vector register.
+    pub vlen: u32,
     /// Parts of the instruction set.
     pub extensions: Vec<(&'static str, Extension)>,
     /// Custom instructions.
@@ -126,6 +130,11 @@ impl Setup {
         out
     }
 
+    /// Whether the core has an extension.
+    pub fn has(&self, extension: Extension) -> bool {
+        self.extensions.iter().any(|&(_, one)| one == extension)
+    }
+
     /// The custom instructions.
     ///
     /// # Errors
@@ -141,7 +150,12 @@ impl Setup {
 
     /// The instruction set with these custom instructions.
     pub fn isa(&self, custom: Custom) -> Isa {
-        let mut isa = self.extensions.iter().fold(Isa::base(), |isa, &(_, one)| isa.with(one));
+        let base = match self.xlen {
+            Xlen::Rv32 => Isa::base(),
+            Xlen::Rv64 => Isa::base64(),
+        };
+        let mut isa = self.extensions.iter().fold(base, |isa, &(_, one)| isa.with(one));
+        isa.vlen = self.vlen;
         isa.custom = custom;
         isa
     }
@@ -151,6 +165,7 @@ impl Setup {
         self.firmware == other.firmware
             && self.limit == other.limit
             && self.input == other.input
+            && (self.xlen, self.vlen) == (other.xlen, other.vlen)
             && self.extensions == other.extensions
             && self.instructions == other.instructions
             && (self.clock, self.long_paths) == (other.clock, other.long_paths)
@@ -205,6 +220,7 @@ impl Setup {
             "firmware": { "path": self.firmware, "functions": self.functions, "instructions": self.limit },
             "input": input,
             "core": {
+                "xlen": self.xlen.bits(),
                 "extensions": self.extensions.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
                 "instructions": instructions,
                 "clock": self.clock,
@@ -221,6 +237,13 @@ impl Setup {
             },
             "icache": cache(icache),
             "dcache": data,
+            "vector": {
+                "length": self.vlen,
+                "datapath": 8 * config.vector.datapath,
+                "aes": config.vector.aes,
+                "ghash": config.vector.ghash,
+                "sha2": config.vector.sha2,
+            },
             "write_buffer": { "slots": config.write_slots },
             "memory": {
                 "width": 8 * config.width,

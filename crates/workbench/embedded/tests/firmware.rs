@@ -7,12 +7,18 @@ use std::process::{Command, Stdio};
 use forebay_embedded::{Prepared, Setup, image};
 use forebay_riscv::Config;
 
-const BUILDS: [(&str, &[&str]); 5] = [
+const RV64_ZK: &str = "core.extensions=m c zbb zbkc zkne zknd zknh";
+const VECTOR: &str = "core.extensions=m c zve64x zvkb zvkned zvkg zvknha";
+const BUILDS: [(&str, &[&str]); 9] = [
     ("plain", &[]),
     ("custom", &["core.instructions=ipsec"]),
     ("reference", &[]),
     ("reference-custom", &["core.instructions=ipsec-keys"]),
     ("zk", &["core.extensions=m c zbb zbkc zkne zknd zknh"]),
+    ("rv64", &["core.xlen=64"]),
+    ("rv64-zk", &["core.xlen=64", RV64_ZK]),
+    ("rv64-vector", &["core.xlen=64", VECTOR]),
+    ("rv64-vector", &["core.xlen=64", VECTOR, "vector.length=512", "vector.datapath=256"]),
 ];
 
 fn setup(firmware: &str, sets: &[&str], input: &str) -> Setup {

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use forebay_diagnostics::{Findings, Place, Problem};
-use forebay_riscv::{Branches, CacheConfig, Config, Extension, Policy, Replacement};
+use forebay_riscv::{
+    Branches, CacheConfig, Config, Extension, Policy, Replacement, VLEN, VectorConfig, Xlen,
+};
 use forebay_scenario::idle::{self, Idle};
 use forebay_scenario::schema::known;
 use forebay_scenario::{Section, Table, Unit, Value, tables};
@@ -18,6 +20,9 @@ use crate::schema::PARTS;
 const CYCLES_MAX: u64 = 10_000;
 /// Instructions that may run unless the file says otherwise.
 const LIMIT: u64 = 100_000_000_000;
+
+/// Bits that a vector unit may compute at once.
+const DATAPATH: [u32; 4] = [64, 128, 256, 512];
 
 /// Keys that another one disables.
 const IDLE: &[Idle] = &[
@@ -75,6 +80,7 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
     let dcache = cache(&data, base.dcache);
     let buffer = section("write_buffer");
     let memory = section("memory");
+    let vector = section("vector");
     let cycles = |section: &Section<'_>, key: &str, least: u64, most: u64, default: u32| {
         section.whole(key, Unit::None, least, most).map_or(default, |cycles| cycles as u32)
     };
@@ -86,7 +92,12 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
             _ => Policy::WriteThrough,
         },
         write_slots: cycles(&buffer, "slots", 0, 256, base.write_slots),
-        vector: base.vector,
+        vector: VectorConfig {
+            datapath: choice(&vector, "datapath", &DATAPATH, 8 * base.vector.datapath) / 8,
+            aes: cycles(&vector, "aes", 1, CYCLES_MAX, base.vector.aes),
+            ghash: cycles(&vector, "ghash", 1, CYCLES_MAX, base.vector.ghash),
+            sha2: cycles(&vector, "sha2", 1, CYCLES_MAX, base.vector.sha2),
+        },
         width: choice(&memory, "width", &[32, 64, 128], 8 * base.width) / 8,
         latency: cycles(&memory, "latency", 0, CYCLES_MAX, base.latency),
         write_latency: cycles(&memory, "write_latency", 0, CYCLES_MAX, base.write_latency),
@@ -103,13 +114,28 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
     };
     let mut notes = Vec::new();
     idle::note(table, &top, IDLE, &mut notes);
+    let xlen = match choice(&core, "xlen", &[32, 64], 32) {
+        64 => Xlen::Rv64,
+        _ => Xlen::Rv32,
+    };
+    let (extensions, instructions) = (extensions(&core), instructions(&core, folder));
+    let vlen = choice(&vector, "length", &VLEN, VLEN[0]);
+    if 8 * config.vector.datapath > vlen {
+        let help = "a pass is of one register at most: lower `datapath`, or raise `length`";
+        let message = format!("`datapath` has {} bits, and a register {vlen}", 8 * config.vector.datapath);
+        vector.conflict("datapath", message, help);
+    }
+    of_one_width(&core, xlen, &extensions, &instructions);
+    notes.extend(idle_units(&vector, &extensions));
     let mut setup = Setup {
         firmware: executable?,
         functions: path(&firmware, "functions"),
         limit: firmware.whole("instructions", Unit::None, 1, u64::MAX).unwrap_or(LIMIT),
         input: input(&section("input"), folder),
-        extensions: extensions(&core),
-        instructions: instructions(&core, folder),
+        xlen,
+        vlen,
+        extensions,
+        instructions,
         clock: core.whole("clock", Unit::Frequency, 1, 1_000_000_000_000),
         long_paths: match core.word("long_paths", &["clock", "latency"]) {
             Some("latency") => LongPaths::Latency,
@@ -121,6 +147,48 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
     };
     setup.resolve();
     Some(setup)
+}
+
+/// What only one width of registers has.
+fn of_one_width(
+    core: &Section<'_>,
+    xlen: Xlen,
+    extensions: &[(&'static str, Extension)],
+    instructions: &InstructionSource,
+) {
+    let vectors: Vec<&str> =
+        extensions.iter().filter(|(_, one)| one.is_vector()).map(|(name, _)| *name).collect();
+    let has = |extension| extensions.iter().any(|&(_, one)| one == extension);
+    match (vectors.first(), xlen) {
+        (Some(first), Xlen::Rv32) => {
+            core.conflict("extensions", format!("`{first}` is of RV64 here"), "write `xlen = 64`");
+        }
+        (Some(first), _) if !has(Extension::Zve64x) => {
+            let message = format!("`{first}` needs vector registers");
+            core.conflict("extensions", message, "add `zve64x`");
+        }
+        _ => {}
+    }
+    if xlen == Xlen::Rv64 && *instructions != InstructionSource::None {
+        let message = "custom instructions are of 32 bits".to_owned();
+        core.conflict("instructions", message, "take them away, or `xlen = 64`");
+    }
+}
+
+/// Keys of the vector unit that a core without that part of it does not look at.
+fn idle_units(vector: &Section<'_>, extensions: &[(&'static str, Extension)]) -> Vec<String> {
+    const UNITS: [(&str, &[&str]); 5] = [
+        ("length", &["zve64x"]),
+        ("datapath", &["zve64x"]),
+        ("aes", &["zvkned"]),
+        ("ghash", &["zvkg"]),
+        ("sha2", &["zvknha", "zvknhb"]),
+    ];
+    let idle = UNITS
+        .into_iter()
+        .filter(|(key, names)| vector.has(key) && !extensions.iter().any(|(name, _)| names.contains(name)));
+    idle.map(|(key, names)| format!("`{key}` of [vector] has no effect without `{}`", names.join("` or `")))
+        .collect()
 }
 
 fn input(section: &Section<'_>, folder: &Path) -> Input {
