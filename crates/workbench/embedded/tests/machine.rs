@@ -10,6 +10,7 @@ fn job(words: &[u32]) -> Job {
     let function = |name: &str, start, end| Function { name: name.to_owned(), start, end };
     Job {
         executable: Executable {
+            xlen: forebay_riscv::Xlen::Rv32,
             entry: MEMORY,
             segments: vec![Segment { address: MEMORY, bytes, size }],
             functions: vec![function("main", MEMORY, MEMORY + size)],

@@ -1,4 +1,4 @@
-//! In step with qemu-riscv32 (Debian's qemu-user): random instructions, and the firmware, every register after every
+//! In step with qemu-riscv32 and qemu-riscv64 (Debian's qemu-user): random instructions, and the firmware, every register after every
 //! instruction. Skipped with a message where it is not installed.
 
 use std::io::{BufRead, BufReader, Write};
@@ -7,44 +7,44 @@ use std::process::{Command, Stdio};
 
 use forebay_embedded::elf::Executable;
 use forebay_embedded::image;
-use forebay_embedded::machine::{self, INPUT, MEMORY};
-use forebay_riscv::{Core, Instruction, Isa, Memory, Op, Program, Silent, Stop, decode, expand};
+use forebay_embedded::machine::{INPUT, MEMORY};
+use forebay_riscv::{Core, Instruction, Isa, Memory, Op, Program, Silent, Stop, Word, Xlen, decode, expand};
 
-const QEMU: &str = "qemu-riscv32";
-const CPU: &str = "rv32,zbb=true,zbkb=true,zbkc=true,zbkx=true,zkne=true,zknd=true,zknh=true";
+const CPU: &str = "zbb=true,zbkb=true,zbkc=true,zbkx=true,zkne=true,zknd=true,zknh=true";
 
-fn is_there() -> bool {
-    let found = Command::new(QEMU).arg("--version").output().is_ok();
+fn is_there(xlen: Xlen) -> bool {
+    let qemu = format!("qemu-riscv{}", xlen.bits());
+    let found = Command::new(&qemu).arg("--version").output().is_ok();
     if !found {
-        eprintln!("skipped: {QEMU} is not installed (Debian: qemu-user)");
+        eprintln!("skipped: {qemu} is not installed (Debian: qemu-user)");
     }
     found
 }
 
 /// What qemu says before each instruction: pc, x0 to x31.
-fn next_state(lines: &mut impl Iterator<Item = String>) -> Option<(u32, [u32; 32])> {
-    let hex = |text: &str| u32::from_str_radix(text, 16).unwrap();
+fn next_state<W: Word>(lines: &mut impl Iterator<Item = String>) -> Option<(u32, [W; 32])> {
+    let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();
     let pc = lines.find_map(|line| line.trim_start().strip_prefix("pc ").map(|rest| hex(rest.trim())))?;
-    let mut registers = [0; 32];
+    let mut registers = [W::default(); 32];
     let mut at = 0;
     while at < 32 {
         let line = lines.next()?;
         let words: Vec<&str> = line.split_whitespace().collect();
         for pair in words.chunks(2) {
-            registers[at] = hex(pair[1]);
+            registers[at] = W::truncated(hex(pair[1]));
             at += 1;
         }
     }
-    Some((pc, registers))
+    Some((pc as u32, registers))
 }
 
 /// Runs an executable on both, one instruction after the other, until it leaves or `limit` is reached. Returns how
 /// many instructions there were.
-fn in_step(path: &Path, core: &mut Core, stdin: &[u8], limit: u64) -> u64 {
+fn in_step<W: Word>(path: &Path, core: &mut Core<W>, stdin: &[u8], limit: u64) -> u64 {
     let input = path.with_extension("in");
     std::fs::write(&input, stdin).unwrap();
-    let mut qemu = Command::new(QEMU)
-        .args(["-cpu", CPU, "-singlestep", "-d", "nochain,cpu"])
+    let mut qemu = Command::new(format!("qemu-riscv{}", W::XLEN.bits()))
+        .args(["-cpu", &format!("rv{},{CPU}", W::XLEN.bits()), "-singlestep", "-d", "nochain,cpu"])
         .arg(path)
         .stdin(std::fs::File::open(&input).unwrap())
         .stdout(Stdio::null())
@@ -52,7 +52,7 @@ fn in_step(path: &Path, core: &mut Core, stdin: &[u8], limit: u64) -> u64 {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(qemu.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let (pc, registers) = next_state(&mut lines).expect("qemu starts");
+    let (pc, registers) = next_state::<W>(&mut lines).expect("qemu starts");
     assert_eq!(pc, core.pc());
     (1..32).for_each(|at| core.set_register(at, registers[at]));
     let mut read = 0;
@@ -62,7 +62,7 @@ fn in_step(path: &Path, core: &mut Core, stdin: &[u8], limit: u64) -> u64 {
         let stop = core.run(&mut Silent, &mut (), 1).unwrap();
         count += 1;
         if stop == Stop::Call {
-            let [number, address, length] = [17, 11, 12].map(|at| core.registers()[at]);
+            let [number, address, length] = [17, 11, 12].map(|at| core.registers()[at].low());
             match number {
                 93 => break,
                 63 => {
@@ -70,13 +70,13 @@ fn in_step(path: &Path, core: &mut Core, stdin: &[u8], limit: u64) -> u64 {
                     let place = core.memory.slice_mut(address, some).unwrap();
                     place.copy_from_slice(&stdin[read..read + some]);
                     read += some;
-                    core.set_register(10, some as u32);
+                    core.set_register(10, W::truncated(some as u64));
                 }
-                64 => core.set_register(10, length),
+                64 => core.set_register(10, W::truncated(length.into())),
                 _ => panic!("ecall {number}"),
             }
         }
-        let (pc, registers) = next_state(&mut lines).expect("qemu goes on");
+        let (pc, registers) = next_state::<W>(&mut lines).expect("qemu goes on");
         assert_eq!(core.registers(), registers, "after {before:#x}, instruction {count}");
         assert_eq!(core.pc(), pc, "after {before:#x}, instruction {count}");
     }
@@ -231,7 +231,7 @@ fn random_code(rng: &mut Draws, length: usize) -> Vec<u8> {
 
 #[test]
 fn random_instructions_do_what_qemu_does() {
-    if !is_there() {
+    if !is_there(Xlen::Rv32) {
         return;
     }
     let folder = folder("random");
@@ -271,35 +271,36 @@ const ALL: [Op; 82] = {
     ]
 };
 
-/// The firmware without custom instructions, which qemu has not.
+/// The firmware without custom and vector instructions, which qemu has not.
 #[test]
 fn the_firmware_does_what_qemu_does() {
-    if !is_there() {
+    for name in ["ipsec-plain", "ipsec-zk"] {
+        firmware_in_step::<u32>(name, &Isa::full());
+    }
+    for name in ["ipsec-rv64", "ipsec-rv64-zk"] {
+        firmware_in_step::<u64>(name, &Isa::full64());
+    }
+}
+
+fn firmware_in_step<W: Word>(name: &str, isa: &Isa) {
+    if !is_there(W::XLEN) {
         return;
     }
-    let folder = folder("firmware");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../firmware");
-    for name in ["ipsec-plain.elf", "ipsec-zk.elf"] {
-        let found = ["prebuilt", "build"].map(|part| root.join(part).join(name));
-        let Some(path) = found.into_iter().find(|path| path.exists()) else {
-            eprintln!("skipped: firmware/prebuilt/{name} is not there");
-            continue;
-        };
-        let file = std::fs::read(&path).unwrap();
-        let here = folder.join(name);
-        write_executable(&here, &file);
-        let executable = Executable::read(&file).unwrap();
-        let input = packets();
-        let job = machine::Job { executable, isa: Isa::full(), input: Vec::new(), limit: u64::MAX };
-        let mut memory = Memory::new(MEMORY, 16 << 20);
-        job.executable.load(&mut memory).unwrap();
-        let program = Program::new(Isa::full(), job.executable.functions.clone()).in_steps();
-        let mut core = Core::new(program, memory, job.executable.entry);
-        // With a stack pointer the firmware takes itself to be under Linux: it reads its input.
-        let count = in_step(&here, &mut core, &input, 150_000);
-        assert!(core.memory.slice(INPUT, input.len()) == Some(&input[..]), "it has read all");
-        eprintln!("{name}: {count} instructions in step with qemu");
-    }
+    let folder = folder(name);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../firmware/prebuilt");
+    let file = std::fs::read(root.join(format!("{name}.elf"))).unwrap();
+    let here = folder.join(name);
+    write_executable(&here, &file);
+    let executable = Executable::read(&file).unwrap();
+    let input = packets();
+    let mut memory = Memory::new(MEMORY, 16 << 20);
+    executable.load(&mut memory).unwrap();
+    let program = Program::new(isa.clone(), executable.functions.clone()).in_steps();
+    let mut core = Core::<W>::reset(program, memory, executable.entry);
+    // With a stack pointer the firmware takes itself to be under Linux: it reads its input.
+    let count = in_step(&here, &mut core, &input, 150_000);
+    assert!(core.memory.slice(INPUT, input.len()) == Some(&input[..]), "it has read all");
+    eprintln!("{name}: {count} instructions in step with qemu");
     let _ = std::fs::remove_dir_all(folder);
 }
 

@@ -71,6 +71,50 @@ fn keys_that_another_one_disables_are_noted_or_refused() {
 }
 
 #[test]
+fn vector_units_are_of_rv64_and_keys_of_units_that_are_not_there_are_noted() {
+    let all = "[core]\nxlen = 64\nextensions = \"m c zve64x zvkb zvkned zvkg zvknha\"\n[vector]\nlength = 512\n\
+               datapath = 256\naes = 1\nghash = 2\nsha2 = 3\n";
+    let found = setup(&format!("{LEAST}{all}"), &[]).unwrap();
+    let vector = found.config.vector;
+    assert_eq!((vector.datapath, vector.aes, vector.ghash, vector.sha2), (32, 1, 2, 3));
+    assert_eq!((found.xlen.bits(), found.vlen, found.notes.len()), (64, 512, 0));
+    assert_eq!(found.resolved["vector"]["datapath"], 256);
+    let less = |extensions: &str| {
+        let sets = [&format!("core.extensions={extensions}")[..]];
+        setup(&format!("{LEAST}{all}"), &sets).unwrap().notes
+    };
+    assert_eq!(
+        less("m c zve64x zvkned"),
+        [
+            "`ghash` of [vector] has no effect without `zvkg`",
+            "`sha2` of [vector] has no effect without `zvknha` or `zvknhb`"
+        ]
+    );
+    assert_eq!(less("m c").len(), 5);
+    let refused = |text: &str| setup(&format!("{LEAST}{text}"), &[]).unwrap_err();
+    let without = refused("[core]\nextensions = \"m c zve64x\"\n");
+    assert!(without.contains("`zve64x` is of RV64 here (write `xlen = 64`)"), "{without}");
+    let registers = refused("[core]\nxlen = 64\nextensions = \"m c zvkned\"\n");
+    assert!(registers.contains("`zvkned` needs vector registers (add `zve64x`)"), "{registers}");
+    let custom = refused("[core]\nxlen = 64\ninstructions = \"ipsec\"\n");
+    assert!(custom.contains("custom instructions are of 32 bits"), "{custom}");
+    let wide = refused("[core]\nxlen = 64\nextensions = \"zve64x\"\n[vector]\ndatapath = 256\n");
+    assert!(wide.contains("`datapath` has 256 bits, and a register 128"), "{wide}");
+    assert!(refused("[core]\nxlen = 48\n").contains("expected one of 32, 64"));
+}
+
+#[test]
+fn a_firmware_of_another_width_than_the_core_is_refused() {
+    let error = |firmware: &str, sets: &[&str]| {
+        let setup = setup(&LEAST.replace("a.elf", firmware), sets).unwrap();
+        format!("{:?}", forebay_embedded::Prepared::new(&setup).unwrap_err())
+    };
+    let narrow = error("ipsec-rv64", &[]);
+    assert!(narrow.contains("built for RV64, and the core is RV32"), "{narrow}");
+    assert!(error("ipsec-plain", &["core.xlen=64"]).contains("set `xlen = 32`"));
+}
+
+#[test]
 fn mistakes_have_their_place_and_a_hint() {
     let cases = [
         (

@@ -6,7 +6,7 @@
 
 mod support;
 
-use forebay_riscv::{Branches, CacheConfig, Cause, Config};
+use forebay_riscv::{Account, Branches, CacheConfig, Cause, Config, VectorConfig};
 use support::*;
 
 fn config() -> Config {
@@ -21,7 +21,17 @@ const LINE: u64 = 4;
 fn causes(words: &[u32], config: Config) -> Vec<(Cause, u64)> {
     let mut words = words.to_vec();
     words.push(sw(0, 31, 0));
-    let (_, account) = timed(&words, config);
+    by_cause(&timed(&words, config).1)
+}
+
+/// The same on RV64.
+fn causes64(words: &[u32], config: Config) -> Vec<(Cause, u64)> {
+    let mut words = words.to_vec();
+    words.push(sw(0, 31, 0));
+    by_cause(&timed64(&words, config))
+}
+
+fn by_cause(account: &Account) -> Vec<(Cause, u64)> {
     let of = |cause| account.cells.iter().filter(|cell| cell.cause == cause).map(|cell| cell.cycles).sum();
     Cause::ALL.into_iter().map(|cause| (cause, of(cause))).filter(|(_, cycles)| *cycles > 0).collect()
 }
@@ -166,4 +176,70 @@ fn a_load_before_a_cut_is_needed_behind_it() {
     (0..40).for_each(|_| words.extend([lw(1, 30, 0), add(2, 1, 1)]));
     let found = causes(&words, config());
     assert!(found.contains(&(Cause::LoadUse, 40)), "{found:?}");
+}
+
+/// vsetivli x0, elements, e32, of a group of 2^lmul registers.
+fn vsetivli(elements: u32, lmul: u32) -> u32 {
+    3 << 30 | (2 << 3 | lmul) << 20 | elements << 15 | 7 << 12 | 0x57
+}
+
+fn vadd(vd: u32, vs2: u32, vs1: u32) -> u32 {
+    1 << 25 | vs2 << 20 | vs1 << 15 | vd << 7 | 0x57
+}
+
+/// An instruction of vector cryptography.
+fn crypto(funct6: u32, vd: u32, vs2: u32, vs1: u32) -> u32 {
+    funct6 << 26 | 1 << 25 | vs2 << 20 | vs1 << 15 | 2 << 12 | vd << 7 | 0x77
+}
+
+/// ```text
+/// vadd  8 bytes a pass      X X               two passes of one register of 16 bytes
+/// vaesem.vv                 X X X X X X X X   two of four cycles
+/// vghsh.vv                  X X X X X X       two of three
+/// vsha2ms.vv                X X X X           two of two
+/// ```
+#[test]
+fn a_vector_instruction_takes_its_passes() {
+    let vector = VectorConfig { datapath: 8, aes: 4, ghash: 3, sha2: 2 };
+    let words = [
+        vsetivli(4, 0),
+        vadd(8, 16, 24),
+        crypto(0x28, 8, 16, 2),
+        crypto(0x2c, 8, 16, 24),
+        crypto(0x2d, 8, 16, 24),
+    ];
+    let expected = |cycles| [(Cause::Issue, 6), (Cause::Fetch, LINE), (Cause::Vector, cycles)];
+    assert_eq!(causes64(&words, Config { vector, ..config() }), expected(1 + 7 + 5 + 3));
+    // The whole register at once.
+    let vector = VectorConfig { datapath: 16, ..vector };
+    assert_eq!(causes64(&words, Config { vector, ..config() }), expected(3 + 2 + 1));
+    // Four registers.
+    let words = [vsetivli(16, 2), vadd(8, 16, 24), crypto(0x28, 8, 16, 2), crypto(0x2c, 8, 16, 24)];
+    let found = causes64(&words, Config { vector, ..config() });
+    assert_eq!(found, [(Cause::Issue, 5), (Cause::Fetch, LINE), (Cause::Vector, 3 + 15 + 11)]);
+}
+
+/// 16 bytes from the last 4 of a line on are two accesses and two lines of 4 cycles; a store of them is as many writes
+/// as the memory interface is narrow.
+#[test]
+fn a_vector_load_takes_every_line_and_a_store_every_word() {
+    let (load, store) = (0x0200_6007 | 5 << 15 | 8 << 7, 0x0200_6027 | 5 << 15 | 8 << 7);
+    let found = causes64(&[vsetivli(4, 0), addi(5, 30, 60), load], config());
+    let expected = [(Cause::Issue, 4), (Cause::Fetch, LINE), (Cause::Load, 2 * LINE), (Cause::Vector, 1)];
+    assert_eq!(found, expected);
+    // Four writes of 5 cycles each in a buffer of one slot: the second to fourth wait, less what has passed.
+    let narrow = Config { width: 4, write_latency: 4, write_slots: 1, ..config() };
+    let waits = |words: &[u32]| {
+        causes64(words, narrow)
+            .into_iter()
+            .find(|(cause, _)| *cause == Cause::WriteBuffer)
+            .map(|(_, cycles)| cycles)
+    };
+    let four = [sw(1, 30, 0), sw(1, 30, 4), sw(1, 30, 8), sw(1, 30, 12)];
+    let vector = waits(&[vsetivli(4, 0), addi(5, 30, 0), store]).unwrap();
+    // What four stores of a word wait, and the three cycles in which these are issued.
+    assert_eq!(vector, waits(&four).unwrap() + 3);
+    // A doubleword is two.
+    let sd = |imm: u32| (imm >> 5) << 25 | 1 << 20 | 30 << 15 | 3 << 12 | (imm & 31) << 7 | 0x23;
+    assert_eq!(waits(&[sd(0), sd(8)]).unwrap(), waits(&four).unwrap() + 2);
 }

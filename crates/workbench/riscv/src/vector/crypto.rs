@@ -25,7 +25,7 @@ impl Vector {
         let width = sew == E32 || sha && sew == E64 && self.sha512;
         // A group of elements has to fit into a group of registers (1.4.1).
         let fits = GROUP << sew <= scaled(self.vlenb, lmul);
-        if self.vstart != 0 || !width || !fits || self.vl % GROUP != 0 || !aligned(vd, lmul) {
+        if self.vstart != 0 || !width || !fits || !self.vl.is_multiple_of(GROUP) || !aligned(vd, lmul) {
             return None;
         }
         let one_key = matches!(

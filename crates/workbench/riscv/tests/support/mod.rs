@@ -106,6 +106,19 @@ pub fn timed(words: &[u32], config: Config) -> (Core, Account) {
     (core, account)
 }
 
+/// The same on RV64.
+pub fn timed64(words: &[u32], config: Config) -> Account {
+    let mut core = Core::rv64(Program::new(Isa::full64(), Vec::new()), memory(words), BASE);
+    core.set_register(31, EXIT.into());
+    core.set_register(30, (BASE + SIZE / 2).into());
+    let mut clock = Timing::new(config, BASE..BASE + SIZE);
+    let stop = core.run(&mut Exit, &mut clock, 1_000_000).unwrap();
+    assert!(matches!(stop, Stop::Exit(_)), "{stop:?}");
+    let account = clock.account(core.program());
+    assert_eq!(account.cells.iter().map(|cell| cell.cycles).sum::<u64>(), account.cycles);
+    account
+}
+
 /// An instruction that ran.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran {
