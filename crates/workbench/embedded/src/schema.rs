@@ -185,7 +185,7 @@ const VECTOR: &[Key] = &[
         Either("64, 128, 256, 512 bits, up to `length`", &[Whole(Unit::None, 64, 512)]),
         Is("128"),
         "bits of elements that are computed, loaded or stored in one pass",
-        "256",
+        "64",
     ),
     key(
         "aes",

@@ -13,7 +13,7 @@ mod crypto;
 pub(crate) mod decode;
 mod integer;
 
-use crate::decode::{Extension, Isa};
+use crate::decode::{Extension, Isa, VLEN};
 use crate::fault::FaultKind;
 use crate::instruction::{Instruction, Op};
 use crate::memory::{Memory, unmapped};
@@ -51,6 +51,7 @@ struct Shape {
 impl Vector {
     pub(crate) fn new(isa: &Isa) -> Vector {
         let there = isa.has(Extension::Zve64x);
+        assert!(VLEN.contains(&isa.vlen), "a vector register has {VLEN:?} bits, not {}", isa.vlen);
         let vlenb = if there { isa.vlen as usize / 8 } else { 0 };
         let sha512 = isa.has(Extension::Zvknhb);
         Vector { registers: vec![0; 32 * vlenb], vlenb, sha512, vtype: VILL, vl: 0, vstart: 0, shape: None }
