@@ -99,3 +99,26 @@ fn several_steps_in_a_cycle_take_the_time_of_all() {
     assert_eq!(path("steps = 4\nlatency = 3\n"), 2.0 * once);
     assert_eq!(path("latency = 2\n"), once / 2.0);
 }
+
+/// A vector unit has the area of what it does in a cycle, and the clock of its column of AES.
+#[test]
+fn a_faster_vector_unit_is_larger() {
+    let core = "xlen = 64\nextensions = \"m c zve64x zvkned zvkg zvknha\"";
+    let part = |vector: &str, name: &str| {
+        let setup = setup(&format!("{core}\n[vector]\n{vector}"));
+        let parts = parts(&setup, &Instructions::default());
+        parts.into_iter().find(|part| part.name == name).map_or(0.0, |part| part.kge)
+    };
+    assert!((part("aes = 1", "zvkned") - 4.0 * part("aes = 4", "zvkned")).abs() < 1e-9);
+    assert!((part("ghash = 1", "zvkg") - 4.0 * part("ghash = 4", "zvkg")).abs() < 1e-9);
+    assert!((part("sha2 = 1", "zvknh") - 2.0 * part("sha2 = 2", "zvknh")).abs() < 1e-9);
+    let wide = "length = 256\ndatapath = 256";
+    for name in ["vector registers", "vector lanes", "zvkned", "zvkg", "zvknh"] {
+        let (one, two) = (part("", name), part(wide, name));
+        assert!(one > 0.0 && (two - 2.0 * one).abs() < 1e-9, "{name}: {one} {two}");
+    }
+    let narrow = parts(&setup(""), &Instructions::default());
+    assert!(narrow.iter().all(|part| !part.name.contains("vector") && part.name != "RV64"));
+    let clock = area::clock(&setup(core), &Instructions::default()).expect("a clock");
+    assert_eq!(clock.limit, "zvkned");
+}
