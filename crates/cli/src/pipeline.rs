@@ -323,5 +323,11 @@ fn card(scenario: &CardScenario, carried: &Carried<'_>, json: bool) -> miette::R
         let limit = one.limit_bps.map_or("none".to_owned(), |bps| format!("{:.1}", bps / 1e6));
         println!("{:16} {:>6.1} % {limit:>16}", one.name, 100.0 * one.utilisation);
     }
+    for one in &carried.resources {
+        if let (Some(rate), Some(wait)) = (one.interrupts_per_s, one.interrupt_wait_s) {
+            let wait = 1e6 * wait;
+            println!("{}: {rate:.1} interrupts/s, for which packets wait {wait:.3} us in the mean", one.name);
+        }
+    }
     Ok(Answer::Yes)
 }

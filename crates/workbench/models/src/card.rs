@@ -4,10 +4,13 @@
 //! once for every copy, DMA and flush. A resource is busy for so long with a packet, and the
 //! busiest one limits the rest.
 
+mod interrupts;
+
+pub use interrupts::{Interrupts, Moderated};
 use serde::{Deserialize, Serialize};
 
 /// Something every packet needs time of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
     /// Its name in the results.
     pub name: String,
@@ -21,6 +24,35 @@ pub struct Resource {
     /// Time each crossing takes beside the bytes': an arbitration, an interrupt. In seconds.
     #[serde(default)]
     pub overhead_s: f64,
+    /// Whether transfers cross it whole, with the overheads once for each transfer.
+    #[serde(default)]
+    pub whole: bool,
+    /// What it pays to be told of packets.
+    #[serde(default)]
+    pub interrupts: Option<Interrupts>,
+    /// How it is filled by streams of which each packet's blocks depend on one another.
+    #[serde(default)]
+    pub interleave: Option<Interleave>,
+    /// Equal units of it besides the first, which work in parallel.
+    #[serde(default)]
+    pub more_units: u32,
+}
+
+/// A core with a pipeline, in a chained mode: a block waits until the one before it of its stream has passed all of the
+/// pipeline, so that each stream fills one place of it (\[G\] 15.3.2: CBC needs two interleaved streams for full throughput).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interleave {
+    /// Blocks that the pipeline holds.
+    pub depth: u32,
+    /// Streams whose packets are interleaved.
+    pub streams: u32,
+}
+
+impl Interleave {
+    /// Places of the pipeline that are filled.
+    pub fn filled(self) -> u32 {
+        self.streams.min(self.depth)
+    }
 }
 
 /// A chain of resources.
@@ -28,6 +60,12 @@ pub struct Resource {
 pub struct Card {
     /// The resources, in the order of a packet's way.
     pub resources: Vec<Resource>,
+    /// Packets that the card cuts out of each transfer, or joins to one; 0 as 1: a packet is a transfer.
+    #[serde(default)]
+    pub transfer_packets: u32,
+    /// Whether packets come as a Poisson stream; otherwise evenly.
+    #[serde(default)]
+    pub poisson: bool,
 }
 
 /// What a card does at some load.
@@ -44,7 +82,7 @@ pub struct Carried {
 impl Resource {
     /// A resource that each packet crosses `crossings` times, without any overhead.
     pub fn new(name: &str, rate_bps: f64, crossings: f64) -> Resource {
-        Resource { name: name.into(), rate_bps, crossings, overhead_bytes: 0.0, overhead_s: 0.0 }
+        Resource { name: name.into(), rate_bps, crossings, ..Resource::default() }
     }
 
     /// The same with `bytes` of headers or framing around each packet.
@@ -52,12 +90,32 @@ impl Resource {
         Resource { overhead_bytes: bytes, ..self }
     }
 
-    /// Seconds that a packet of `payload` bytes keeps it busy.
-    pub fn busy_s(&self, payload: f64) -> f64 {
+    /// How many packets are served in parallel: by units, and in places of a pipeline.
+    pub fn lanes(&self) -> u32 {
+        self.interleave.map_or(1, Interleave::filled).saturating_mul(1 + self.more_units)
+    }
+
+    /// Seconds that a packet of `payload` bytes, one of `of` in a transfer, takes of one lane without interrupts.
+    fn lane_s(&self, payload: f64, of: f64) -> f64 {
+        let of = if self.whole { of } else { 1.0 };
+        let rate_bps = self.rate_bps / f64::from(self.interleave.map_or(1, |one| one.depth));
+        self.crossings * (8.0 * (payload + self.overhead_bytes / of) / rate_bps + self.overhead_s / of)
+    }
+
+    /// Seconds of it that a packet of `payload` bytes takes, one of `of` in a transfer, where it does not wait for others: the
+    /// share of its time for each packet, as far as it could serve the most of them. With interrupts every one is for as
+    /// many packets as it can be.
+    pub fn busy_s(&self, payload: f64, of: f64) -> f64 {
+        self.busy_with(payload, of, self.interrupts.as_ref().map_or(1.0, |one| f64::from(one.packets)))
+    }
+
+    /// The same with an interrupt for so many packets.
+    fn busy_with(&self, payload: f64, of: f64, packets: f64) -> f64 {
         if self.crossings == 0.0 {
             return 0.0;
         }
-        self.crossings * (8.0 * (payload + self.overhead_bytes) / self.rate_bps + self.overhead_s)
+        let interrupts = self.interrupts.as_ref().map_or(0.0, |one| one.cost_s / packets);
+        (self.lane_s(payload, of) + interrupts) / f64::from(self.lanes())
     }
 }
 
@@ -76,6 +134,7 @@ impl Card {
                 Resource::new("core", 1.06e9, 1.0).with_overhead(headers),
                 Resource::new("mac", 1e9, 1.0).with_overhead(headers + 38.0),
             ],
+            ..Card::default()
         }
     }
 
@@ -98,14 +157,36 @@ impl Card {
         self.carried(payload, f64::INFINITY)
     }
 
+    /// Seconds of a resource that a packet of `payload` bytes takes at full load.
+    pub fn busy_s(&self, resource: &Resource, payload: f64) -> f64 {
+        resource.busy_s(payload, f64::from(self.transfer_packets.max(1)))
+    }
+
+    /// The interrupts of a resource where `payload_bps` come in packets of `payload` bytes; `None` of one without them.
+    pub fn moderated(&self, resource: &Resource, payload: f64, payload_bps: f64) -> Option<Moderated> {
+        let interrupts = resource.interrupts.filter(|_| resource.crossings > 0.0)?;
+        Some(interrupts.at(8.0 * payload / payload_bps, self.poisson))
+    }
+
     /// What is carried of `offered_bps` of payload in packets of `payload` bytes.
     pub fn carried(&self, payload: f64, offered_bps: f64) -> Carried {
-        let busy: Vec<f64> = self.resources.iter().map(|r| r.busy_s(payload)).collect();
+        let busy: Vec<f64> = self.resources.iter().map(|r| self.busy_s(r, payload)).collect();
         let longest =
             busy.iter().copied().enumerate().filter(|b| b.1 > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
         let limit = longest.map_or(f64::INFINITY, |(_, s)| 8.0 * payload / s);
         let payload_bps = offered_bps.min(limit);
-        let utilisation = busy.iter().map(|s| if *s > 0.0 { s * payload_bps / (8.0 * payload) } else { 0.0 });
+        let utilisation = self.resources.iter().zip(&busy).map(|(resource, s)| match *s > 0.0 {
+            true => match self.moderated(resource, payload, payload_bps) {
+                // With packets that come late, an interrupt is for fewer; a resource that is full makes them wait.
+                Some(one) => {
+                    let of = f64::from(self.transfer_packets.max(1));
+                    let s = resource.busy_with(payload, of, one.packets);
+                    (s * payload_bps / (8.0 * payload)).min(1.0)
+                }
+                None => s * payload_bps / (8.0 * payload),
+            },
+            false => 0.0,
+        });
         Carried {
             payload_bps,
             utilisation: utilisation.collect(),

@@ -94,6 +94,12 @@ pub struct Stage {
     /// Packets served together, at most: as many as wait when a service begins. Their times add up.
     #[serde(default = "one")]
     pub batch: u32,
+    /// Packets that must wait for a service to begin; 1: any (general bulk service, Neuts 1967).
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub batch_min: u32,
+    /// A service begins with fewer than `batch_min` when the first of them has waited for so long; absent: never.
+    #[serde(default, with = "seconds::option", skip_serializing_if = "Option::is_none")]
+    pub batch_timeout: Option<Duration>,
     /// Time of each service beside its packets'.
     #[serde(default, with = "seconds")]
     pub setup: Duration,
@@ -225,6 +231,10 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 impl Default for Pipeline {
     fn default() -> Pipeline {
         Pipeline {
@@ -254,11 +264,28 @@ impl Stage {
             server: None,
             units: 1,
             batch: 1,
+            batch_min: 1,
+            batch_timeout: None,
             setup,
             priority: 0,
             next: None,
             breakdowns: None,
         }
+    }
+
+    /// Whether a service waits for more packets than one.
+    pub(crate) fn gathers(&self) -> bool {
+        self.batch_min > 1
+    }
+
+    fn check_batches(&self, duration: Option<Duration>) -> Result<(), &'static str> {
+        if self.batch_min == 0 || self.batch_min > self.batch || self.batch_min > self.buffer {
+            return Err("`batch_min` must be 1 at least, and at most `batch` and `buffer`");
+        }
+        if self.gathers() && self.batch_timeout.is_none() && duration.is_none() {
+            return Err("the last packets of a trace would wait for ever without `batch_timeout`");
+        }
+        Ok(())
     }
 
     /// The same stage on a shared server.
@@ -374,6 +401,7 @@ impl Pipeline {
             if stage.buffer == 0 || stage.units == 0 || stage.batch == 0 {
                 return invalid(format!("stage {name}: buffer, units and batch must be at least 1"));
             }
+            stage.check_batches(self.duration).or_else(|what| invalid(format!("stage {name}: {what}")))?;
             if stage.server.is_some_and(|server| server >= self.servers.len()) {
                 return invalid(format!("stage {name}: there is no such server"));
             }

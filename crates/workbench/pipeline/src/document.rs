@@ -65,6 +65,8 @@ pub struct StageMeans {
     pub mean_occupancy: Estimate,
     pub lost: Estimate,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub services: Option<Estimate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub down: Option<Estimate>,
 }
 
@@ -92,6 +94,9 @@ impl Replications {
             mean_queue: of(&|one| one.stages[at].mean_queue),
             mean_occupancy: of(&|one| one.stages[at].mean_occupancy),
             lost: of(&|one| one.stages[at].lost as f64),
+            services: first.stages[at]
+                .services
+                .map(|_| of(&|one| one.stages[at].services.unwrap_or_default() as f64)),
             down: first.stages[at].down.map(|_| of(&|one| one.stages[at].down.unwrap_or_default())),
         };
         let server = |at: usize| ServerMeans {
@@ -321,6 +326,12 @@ pub struct Used {
     pub utilisation: f64,
     /// The most payload it alone would let through, in bit/s; `None`: it takes no time.
     pub limit_bps: Option<f64>,
+    /// Interrupts per second at what is carried; `None` of a resource without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupts_per_s: Option<f64>,
+    /// Mean time that a packet waits until its interrupt is raised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupt_wait_s: Option<f64>,
 }
 
 impl<'a> Carried<'a> {
@@ -331,9 +342,17 @@ impl<'a> Carried<'a> {
         let card::Carried { payload_bps, bottleneck, utilisation } =
             scenario.card.carried(payload, scenario.offered_bps);
         let resources = scenario.card.resources.iter().zip(utilisation).map(|(one, utilisation)| {
-            let busy = one.busy_s(payload);
+            let busy = scenario.card.busy_s(one, payload);
             let limit_bps = (busy > 0.0).then(|| 8.0 * payload / busy);
-            Used { name: one.name.clone(), utilisation, limit_bps }
+            let moderated = scenario.card.moderated(one, payload, payload_bps);
+            let packets_per_s = payload_bps / (8.0 * payload);
+            Used {
+                name: one.name.clone(),
+                utilisation,
+                limit_bps,
+                interrupts_per_s: moderated.map(|all| packets_per_s / all.packets),
+                interrupt_wait_s: moderated.map(|all| all.wait_s),
+            }
         });
         Carried {
             schema: 1,

@@ -63,6 +63,7 @@ pub(crate) struct StageCounts {
     pub blocked: Level,
     pub busy: Duration,
     pub processed: u64,
+    pub services: u64,
     pub lost: u64,
 }
 
@@ -127,7 +128,7 @@ impl Counts {
             stage.waiting.restart(now);
             stage.packets.restart(now);
             stage.blocked.restart(now);
-            (stage.busy, stage.processed, stage.lost) = (Duration::ZERO, 0, 0);
+            (stage.busy, stage.processed, stage.services, stage.lost) = (Duration::ZERO, 0, 0, 0);
         }
         for server in &mut self.servers {
             server.kept.restart(now);
@@ -222,6 +223,9 @@ pub struct StageOutcome {
     pub blocked: f64,
     /// Packets that it has served.
     pub processed: u64,
+    /// Services begun, each of several packets; `None` if a service does not wait for several (`batch_min`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub services: Option<u64>,
     /// Packets that found it full.
     pub lost: u64,
     /// Share of its units' time that they were broken down; `None` if they do not break down.
@@ -299,6 +303,7 @@ impl Counts {
                 mean_occupancy: counts.packets.mean(now, elapsed),
                 blocked: counts.blocked.mean(now, elapsed),
                 processed: counts.processed,
+                services: stage.gathers().then_some(counts.services),
                 lost: counts.lost,
                 down: broken.map(|one| share(one.down, units)),
                 breakdowns: broken.map(|one| one.breakdowns),

@@ -20,6 +20,8 @@ use crate::ways::{To, Ways};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub arrived: Time,
+    /// When it came to the queue that it is in.
+    pub entered: Time,
     pub bytes: u32,
 }
 
@@ -32,6 +34,9 @@ pub(crate) struct Group {
     pub idle: Vec<usize>,
     pub buffer: u32,
     pub batch: u32,
+    /// Packets that a service waits for, and for how long.
+    pub batch_min: u32,
+    pub batch_timeout: Option<Duration>,
     pub waiting: VecDeque<Packet>,
     /// Packets waiting or in a slot.
     pub packets: u32,
@@ -221,6 +226,8 @@ impl Parts {
             idle: (begin..self.slots.len()).rev().collect(),
             buffer: stage.buffer,
             batch: stage.batch,
+            batch_min: stage.batch_min,
+            batch_timeout: stage.batch_timeout,
             waiting: VecDeque::new(),
             packets: 0,
             reserved: 0,
@@ -242,6 +249,7 @@ impl Parts {
                 // A batch that the next group could never take would block for ever.
                 let room = group.ways.groups().map(|to| buffers[to]).min();
                 group.batch = group.batch.min(room.unwrap_or(u32::MAX));
+                group.batch_min = group.batch_min.min(group.batch);
             }
         }
     }

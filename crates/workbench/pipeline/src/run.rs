@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use forebay_time::{Duration, Time};
 
-use crate::description::{Arrivals, Invalid, Overflow, Pipeline, RunEnds};
+use crate::description::{Arrivals, Invalid, Overflow, Pipeline, RunEnds, Stage};
 use crate::figures::{Counts, Outcome};
 use crate::marks::Marks;
 use crate::parts::{Core, Doing, Group, Host, Packet, Parts, Slot};
@@ -53,7 +53,8 @@ pub type Watch<'a> = &'a (dyn Fn(Duration) -> ControlFlow<()> + Sync);
 /// Events between two reports of progress.
 const REPORT_EVERY: u32 = 1 << 16;
 
-/// Sources of events: the next arrival, two for each core, and behind these another for each core if anything breaks down.
+/// Sources of events: the next arrival, two for each core, behind these another for each core if anything breaks down, and one for
+/// each group if a service of any stage waits for several packets.
 const ARRIVAL: usize = 0;
 
 fn done(core: usize) -> usize {
@@ -68,6 +69,8 @@ struct Run<'a> {
     pipeline: &'a Pipeline,
     now: Time,
     table: Timetable,
+    /// The first source of those by which groups look whether they have waited long enough.
+    timeouts: usize,
     groups: Vec<Group>,
     slots: Vec<Slot>,
     hosts: Vec<Host>,
@@ -85,10 +88,13 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(pipeline: &'a Pipeline) -> Run<'a> {
         let Parts { groups, slots, hosts, cores, host_of, random } = Parts::new(pipeline);
+        let timeouts = 1 + if pipeline.has_breakdowns() { 3 } else { 2 } * cores.len();
+        let gathers = pipeline.stages.iter().any(Stage::gathers);
         let mut run = Run {
             pipeline,
             now: Time::ZERO,
-            table: Timetable::new(1 + if pipeline.has_breakdowns() { 3 } else { 2 } * cores.len()),
+            table: Timetable::new(timeouts + if gathers { groups.len() } else { 0 }),
+            timeouts,
             groups,
             slots,
             hosts,
@@ -144,6 +150,7 @@ impl<'a> Run<'a> {
             self.table.take(source);
             match source {
                 ARRIVAL => self.arrival(),
+                _ if source >= self.timeouts => self.fill(source - self.timeouts),
                 _ if source > 2 * self.cores.len() => self.breakdown(source - 1 - 2 * self.cores.len()),
                 _ if source % 2 == 1 => self.core_done(source / 2),
                 _ => self.cut(source / 2 - 1, true),
@@ -190,7 +197,7 @@ impl<'a> Run<'a> {
         self.arrived += 1;
         self.counts.generated += 1;
         self.counts.in_flight += 1;
-        self.enter(0, Packet { arrived: self.now, bytes });
+        self.enter(0, Packet { arrived: self.now, entered: self.now, bytes });
         self.fill(0);
         // Last: what this packet has set in motion comes before another that comes at the same instant.
         self.schedule_arrival();
@@ -206,7 +213,7 @@ impl<'a> Run<'a> {
             return;
         }
         queue.packets += 1;
-        queue.waiting.push_back(packet);
+        queue.waiting.push_back(Packet { entered: self.now, ..packet });
         stage.packets.add(self.now, 1);
         // A packet that finds an idle slot does not wait.
         if queue.idle.is_empty() {
@@ -216,15 +223,41 @@ impl<'a> Run<'a> {
 
     /// Idle slots of a group take what waits.
     fn fill(&mut self, group: usize) {
-        while !self.groups[group].waiting.is_empty() {
+        while self.is_ready(group) {
             let queue = &mut self.groups[group];
             let Some(slot) = queue.idle.pop() else { return };
             let taken = queue.waiting.len().min(queue.batch as usize);
             self.slots[slot].packets.extend(queue.waiting.drain(..taken));
-            self.counts.stages[queue.first].waiting.set(self.now, queue.waiting.len() as u32);
+            let stage = &mut self.counts.stages[queue.first];
+            stage.waiting.set(self.now, queue.waiting.len() as u32);
+            stage.services += 1;
+            if queue.batch_min > 1 {
+                self.table.cancel(self.timeouts + group);
+            }
             self.hosts[self.host_of[queue.first]].held += 1;
             self.begin(slot, None);
         }
+    }
+
+    /// Whether a service may begin with what waits in a group. If more packets have to come first, it is looked at again when the
+    /// first of them has waited long enough.
+    fn is_ready(&mut self, group: usize) -> bool {
+        let queue = &self.groups[group];
+        let Some(first) = queue.waiting.front() else { return false };
+        if queue.waiting.len() >= queue.batch_min as usize {
+            return true;
+        }
+        let due = queue.batch_timeout.map_or(Time::MAX, |timeout| first.entered + timeout);
+        if due <= self.now {
+            return true;
+        }
+        // They wait, though a slot is idle.
+        self.counts.stages[queue.first].waiting.set(self.now, queue.waiting.len() as u32);
+        let timeout = self.timeouts + group;
+        if self.table.at(timeout) != due {
+            self.table.set(timeout, due);
+        }
+        false
     }
 
     /// A slot begins the stage it is in: at once on the core that it is still on, else it asks for

@@ -220,6 +220,10 @@ fn read(
         && !(pipeline.has_branches() || pipeline.has_breakdowns());
     let rules = if chain { Rules::Markov } else { Rules::Described };
     notes.extend(rule_notes(&pipeline, rules));
+    let alone = pipeline.stages.iter().filter(|stage| stage.batch_min == 1 && stage.batch_timeout.is_some());
+    notes.extend(
+        alone.map(|stage| format!("`batch_timeout` of `{}` has no effect with `batch_min = 1`", stage.name)),
+    );
     Some(Scenario { pipeline, rules, runs, notes, resolved: resolved.into(), source })
 }
 

@@ -140,7 +140,9 @@ pub fn smallest_buffers_with(
     if matches!(by, By::Simulation { .. }) && of(&vec![most; pipeline.stages.len()])? > bound {
         return Ok(None);
     }
-    let mut buffers = vec![1; pipeline.stages.len()];
+    // A service that waits for several packets has room for them.
+    let fewest: Vec<u32> = pipeline.stages.iter().map(|stage| stage.batch_min).collect();
+    let mut buffers = fewest.clone();
     let mut lost = of(&buffers)?;
     while lost > bound {
         let mut better: Option<(usize, f64)> = None;
@@ -162,13 +164,13 @@ pub fn smallest_buffers_with(
     'smaller: loop {
         for stage in 0..buffers.len() {
             let mut fewer = buffers.clone();
-            if fewer[stage] == 1 {
+            if fewer[stage] == fewest[stage] {
                 continue;
             }
             fewer[stage] -= 1;
             let mut least = of(&fewer)?;
             while least > bound {
-                let Some((moved, found)) = best_move(&fewer, most, least, &mut of)? else { break };
+                let Some((moved, found)) = best_move(&fewer, &fewest, most, least, &mut of)? else { break };
                 (fewer, least) = (moved, found);
             }
             if least <= bound {
@@ -192,6 +194,7 @@ type Design = (Vec<u32>, f64);
 
 fn best_move(
     buffers: &[u32],
+    fewest: &[u32],
     most: u32,
     mut least: f64,
     of: &mut impl FnMut(&[u32]) -> Result<f64, models::Error>,
@@ -199,7 +202,7 @@ fn best_move(
     let mut better = None;
     for from in 0..buffers.len() {
         for to in 0..buffers.len() {
-            if from == to || buffers[from] == 1 || buffers[to] == most {
+            if from == to || buffers[from] == fewest[from] || buffers[to] == most {
                 continue;
             }
             let mut moved = buffers.to_vec();

@@ -192,24 +192,36 @@ impl Pipeline {
     }
 
     /// An inline card as a pipeline: each of its resources a stage that holds `buffer` packets of
-    /// `payload` bytes, which come evenly at `offered_bps` of payload.
+    /// `payload` bytes, which come at `offered_bps` of payload, evenly or as a Poisson stream.
     ///
     /// A resource crossed several times, such as memory, is taken for all crossings at once.
     pub fn card(card: &Card, payload: u32, offered_bps: f64, buffer: u32) -> Pipeline {
-        let stage = |resource: &models::card::Resource| Stage {
-            setup: Duration::from_secs(resource.overhead_s * resource.crossings),
-            ..Stage::new(
-                &resource.name,
-                Law::Rate {
-                    bits_per_s: resource.rate_bps / resource.crossings,
-                    overhead_bytes: resource.overhead_bytes.round() as u32,
-                },
-                buffer,
-            )
+        let transfer = card.transfer_packets.max(1);
+        let stage = |resource: &models::card::Resource| {
+            let rate = resource.rate_bps / resource.crossings;
+            let rate = rate / f64::from(resource.interleave.map_or(1, |one| one.depth));
+            let overhead_s = resource.overhead_s * resource.crossings;
+            let bytes = resource.overhead_bytes.round() as u32;
+            let law = |overhead_bytes| Law::Rate { bits_per_s: rate, overhead_bytes };
+            let stage = Stage { units: resource.lanes(), ..Stage::new(&resource.name, law(bytes), buffer) };
+            if let Some(one) = resource.interrupts {
+                // What is paid for each packet beside the interrupt is part of its own time.
+                let time = Duration::from_secs(8.0 * f64::from(payload + bytes) / rate + overhead_s);
+                let setup = Duration::from_secs(one.cost_s);
+                let (batch, batch_timeout) = (one.packets, one.timeout_s.map(Duration::from_secs));
+                let time = Law::Constant(time);
+                return Stage { time, setup, batch, batch_min: batch, batch_timeout, ..stage };
+            }
+            if resource.whole && transfer > 1 {
+                let setup = Duration::from_secs(8.0 * f64::from(bytes) / rate + overhead_s);
+                return Stage { time: law(0), setup, batch: transfer, batch_min: transfer, ..stage };
+            }
+            Stage { setup: Duration::from_secs(overhead_s), ..stage }
         };
         let gap = f64::from(payload) * 8.0 * PS_PER_S as f64 / offered_bps;
+        let gap = Duration((gap + 0.5) as u64);
         Pipeline {
-            arrivals: Arrivals::Constant(Duration((gap + 0.5) as u64)),
+            arrivals: if card.poisson { Arrivals::Exponential(gap) } else { Arrivals::Constant(gap) },
             packet_bytes: payload,
             overflow: Overflow::Drop,
             servers: Vec::<Server>::new(),

@@ -102,11 +102,19 @@ fn bases(file: &str) -> Vec<String> {
                     .to_owned(),
                 format!("{model}[arrivals]\nmean = \"70 us\"\n{laws}"),
                 format!("{model}[arrivals]\nmean = \"70 us\"\n{network}"),
+                format!(
+                    "{model}[arrivals]\nmean = \"70 us\"\n[[stage]]\nname = \"a\"\ntime = \"1 us\"\nbuffer = 4294967295\n\
+                     batch = 4294967295\n\
+                     batch_min = 2\nbatch_timeout = \"1 ms\"\n"
+                ),
             ]
         }
         "inline-card" => vec![
             "model = \"inline-card\"\npayload = 1000\noffered = \"1 Mbit/s\"\n[[resource]]\nname = \"memory\"\nrate = \"8 Gbit/s\"\n\
              [[resource]]\nname = \"io\"\nrate = \"1 Gbit/s\"\n[[resource]]\nname = \"cpu\"\nseen = \"1 Gbit/s\"\nbusy = 0.5\n"
+                .to_owned(),
+            "model = \"inline-card\"\npayload = 1000\noffered = \"1 Mbit/s\"\nbuffer = 4294967295\n[[resource]]\nname = \"core\"\nrate = \"8 Gbit/s\"\n\
+             depth = 2\n[[resource]]\nname = \"cpu\"\nrate = \"1 Gbit/s\"\ninterrupt = \"5 us\"\n"
                 .to_owned(),
         ],
         "embedded" => vec![

@@ -8,6 +8,8 @@
 //! distribution = "constant"    # of the times between packets: constant | exponential
 //! memory_transfers = 6         # crossings of the resource `memory`
 //! buffer = 64                  # packets each resource can hold, for `simulate`
+//! transfer_packets = 7         # packets that the card cuts out of each transfer
+//! direction = "send"           # send | receive: the resources in the order of the file, or the other way round
 //! duration = "500 ms"
 //! [[resource]]
 //! name = "memory"
@@ -18,6 +20,16 @@
 //! crossings = 1
 //! overhead_bytes = 38          # beside `headers`: framing
 //! overhead = "0 s"             # time of each crossing beside the bytes'
+//! takes = "packet"             # packet | transfer: what has `headers` and the overheads once
+//! units = 1                    # equal units in parallel
+//! depth = 2                    # a core with a pipeline in a chained mode: blocks that it holds ...
+//! streams = 1                  # ... and streams that fill it
+//! [[resource]]
+//! name = "driver"
+//! rate = "10 Gbit/s"
+//! interrupt = "5 us"           # time of each interrupt ...
+//! interrupt_packets = 8        # ... for so many packets ...
+//! interrupt_timeout = "100 us" # ... or after so long
 //! [[resource]]
 //! name = "cpu"
 //! seen = "893 Mbit/s"          # a processor that was busy for this share ...
@@ -28,19 +40,24 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use forebay_diagnostics::{FileErrors, Findings, Place};
-use forebay_models::card::{Card, Resource};
+use forebay_models::card::{Card, Interleave, Interrupts, Resource};
 use forebay_scenario::idle::{self, Idle};
 use forebay_scenario::{Section, Table, Unit, tables};
 use serde_json::{Map, Value as Json};
 
 use super::{CARD_PARTS, Timing, is_of, known, timing};
-use crate::description::{Arrivals, Pipeline};
+use crate::description::Pipeline;
 use crate::figures::Outcome;
 
 const BYTES_MAX: u64 = 1 << 30;
 const BUFFER: u64 = 64;
 /// The resource that `memory_transfers` are crossings of.
 const MEMORY: &str = "memory";
+/// The most units of a resource, and places of a pipeline.
+const LANES_MAX: u64 = 4_096;
+/// Keys of a resource that say what it does with several packets.
+const OF_PACKETS: &[&str] =
+    &["takes", "units", "depth", "streams", "interrupt", "interrupt_packets", "interrupt_timeout"];
 
 /// An inline card and what it is offered.
 #[derive(Clone, Debug)]
@@ -107,7 +124,16 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
     let distribution = top.word("distribution", &["constant", "exponential"]).unwrap_or("constant");
     let transfers = not_negative(&top, "memory_transfers");
     let buffer = top.whole("buffer", Unit::None, 1, u32::MAX.into()).unwrap_or(BUFFER);
-    let card = Card { resources: resources(&top, headers, transfers, &mut resolved) };
+    let direction = top.word("direction", &["send", "receive"]);
+    let given = top.whole("transfer_packets", Unit::None, 1, u32::MAX.into());
+    let transfer_packets = given.unwrap_or(1) as u32;
+    if u64::from(transfer_packets) > buffer {
+        let message =
+            format!("a transfer is of {transfer_packets} packets, and a resource can hold {buffer}");
+        top.conflict("transfer_packets", message, format!("give `buffer = {transfer_packets}` or more"));
+    }
+    let resources = resources(&top, headers, transfers, buffer, &mut resolved);
+    let card = Card { resources, transfer_packets, poisson: distribution == "exponential" };
     if let Some(transfers) = transfers {
         resolved.insert("memory_transfers".to_owned(), transfers.into());
         if !card.resources.iter().any(|one| one.name == MEMORY) {
@@ -124,10 +150,12 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
     resolved.insert("offered".to_owned(), offered_bps.into());
     resolved.insert("distribution".to_owned(), distribution.into());
     resolved.insert("buffer".to_owned(), buffer.into());
+    given.map(|packets| resolved.insert("transfer_packets".to_owned(), packets.into()));
+    direction.map(|word| resolved.insert("direction".to_owned(), word.into()));
     let mut pipeline =
         Pipeline { seed, duration, warm_up, ..Pipeline::card(&card, payload, offered_bps, buffer as u32) };
-    if let (Arrivals::Constant(gap), "exponential") = (&pipeline.arrivals, distribution) {
-        pipeline.arrivals = Arrivals::Exponential(*gap);
+    if direction == Some("receive") {
+        pipeline.stages.reverse();
     }
     if let Err(what) = pipeline.check() {
         top.conflict("resource", what.0, "see docs/models.md, section Inline cards");
@@ -153,10 +181,32 @@ fn note_idle(root: &Table, top: &Section<'_>, card: &Card, notes: &mut Vec<Strin
     };
     idle::note(root, top, &[constant], notes);
     let tables = tables(top, "resource");
-    for ((table, _), resource) in tables.iter().zip(&card.resources).filter(|(_, one)| one.crossings == 0.0) {
-        for key in ["overhead_bytes", "overhead"].into_iter().filter(|key| table.get(key).is_some()) {
-            notes.push(format!("`{key}` of `{}` has no effect: nothing crosses it", resource.name));
+    let mut idle = |table: &Table, resource: &Resource, keys: &[&str], why: &str| {
+        for key in keys.iter().filter(|key| table.get(key).is_some()) {
+            notes.push(format!("`{key}` of `{}` has no effect{why}", resource.name));
         }
+    };
+    for ((table, _), resource) in tables.iter().zip(&card.resources) {
+        if resource.crossings == 0.0 {
+            let all = [&["overhead_bytes", "overhead"], OF_PACKETS].concat();
+            idle(table, resource, &all, ": nothing crosses it");
+            continue;
+        }
+        if card.transfer_packets == 1 {
+            idle(table, resource, &["takes"], " with `transfer_packets = 1`");
+        }
+        if resource.interleave.is_some_and(|one| one.depth == 1) {
+            idle(table, resource, &["streams"], " with `depth = 1`");
+        }
+        if resource.interrupts.is_some_and(|one| one.packets == 1) {
+            idle(table, resource, &["interrupt_timeout"], " with `interrupt_packets = 1`");
+        }
+    }
+    if top.has("transfer_packets") && !card.resources.iter().any(|one| one.whole && one.crossings > 0.0) {
+        notes.push("`transfer_packets` has no effect: no resource has `takes = transfer`".to_owned());
+    }
+    if top.has("direction") && card.resources.len() < 2 {
+        notes.push("`direction` has no effect with a single resource".to_owned());
     }
     if top.has("headers") && tables.iter().all(|(table, _)| table.get("seen").is_some()) {
         notes
@@ -177,6 +227,7 @@ fn resources(
     top: &Section<'_>,
     headers: u64,
     transfers: Option<f64>,
+    buffer: u64,
     resolved: &mut Map<String, Json>,
 ) -> Vec<Resource> {
     let tables = tables(top, "resource");
@@ -199,7 +250,7 @@ fn resources(
         }
         let mut map = Map::from_iter([("name".to_owned(), name.as_str().into())]);
         if let Some(resource) = resource(&section, &name, headers, transfers, &mut map) {
-            resources.push(resource);
+            resources.push(of_packets(&section, resource, buffer, &mut map));
         }
         maps.push(map.into());
     }
@@ -215,7 +266,7 @@ fn resource(
     map: &mut Map<String, Json>,
 ) -> Option<Resource> {
     if section.has("seen") || section.has("busy") {
-        for key in ["rate", "crossings", "overhead_bytes", "overhead"] {
+        for key in [&["rate", "crossings", "overhead_bytes", "overhead"], OF_PACKETS].concat() {
             if section.has(key) {
                 let message = format!("`{key}` means nothing where `seen` and `busy` are given");
                 section.conflict(key, message, "what was seen has everything in it");
@@ -255,5 +306,58 @@ fn resource(
     map.insert("overhead_bytes".to_owned(), bytes.into());
     map.insert("overhead".to_owned(), overhead_s.into());
     let overhead_bytes = (headers + bytes) as f64;
-    Some(Resource { name: name.to_owned(), rate_bps, crossings, overhead_bytes, overhead_s })
+    let name = name.to_owned();
+    Some(Resource { name, rate_bps, crossings, overhead_bytes, overhead_s, ..Resource::default() })
+}
+
+/// The resource with what it does with several packets: those of a transfer, of an interrupt, or side by side.
+fn of_packets(
+    section: &Section<'_>,
+    resource: Resource,
+    buffer: u64,
+    map: &mut Map<String, Json>,
+) -> Resource {
+    let number = |key| section.whole(key, Unit::None, 1, LANES_MAX).map(|number| number as u32);
+    let takes = section.word("takes", &["packet", "transfer"]);
+    let (units, depth, streams) = (number("units"), number("depth"), number("streams"));
+    if section.has("streams") && depth.is_none() {
+        let message = "`streams` means nothing without `depth`: one stream fills the core";
+        section.conflict("streams", message, "give `depth`, or take it away");
+    }
+    let packets = section.whole("interrupt_packets", Unit::None, 1, u32::MAX.into());
+    let (cost, timeout) = (section.time("interrupt"), section.time("interrupt_timeout"));
+    for key in ["interrupt_packets", "interrupt_timeout"] {
+        if section.has(key) && !section.has("interrupt") {
+            let message = format!("`{key}` means nothing without `interrupt`, the time of one");
+            section.conflict(key, message, "give `interrupt`, or take it away");
+        }
+    }
+    if section.has("interrupt") && takes == Some("transfer") {
+        let message = "a resource that takes transfers has a cost once for each already";
+        section.conflict("interrupt", message, "give `overhead`, or `takes = \"packet\"`");
+    }
+    if let Some(packets) = packets.filter(|&packets| packets > buffer) {
+        let message = format!("an interrupt waits for {packets} packets, and a resource can hold {buffer}");
+        section.conflict("interrupt_packets", message, format!("give `buffer = {packets}` or more"));
+    }
+    for (key, value) in [("units", units), ("depth", depth), ("streams", streams)] {
+        value.map(|value| map.insert(key.to_owned(), value.into()));
+    }
+    takes.map(|word| map.insert("takes".to_owned(), word.into()));
+    packets.map(|packets| map.insert("interrupt_packets".to_owned(), packets.into()));
+    for (key, time) in [("interrupt", cost), ("interrupt_timeout", timeout)] {
+        time.map(|time| map.insert(key.to_owned(), time.as_secs().into()));
+    }
+    let interrupts = |cost: forebay_time::Duration| Interrupts {
+        cost_s: cost.as_secs(),
+        packets: packets.unwrap_or(1) as u32,
+        timeout_s: timeout.map(|time| time.as_secs()),
+    };
+    Resource {
+        whole: takes == Some("transfer"),
+        interrupts: cost.map(interrupts),
+        interleave: depth.map(|depth| Interleave { depth, streams: streams.unwrap_or(1) }),
+        more_units: units.unwrap_or(1) - 1,
+        ..resource
+    }
 }

@@ -375,6 +375,21 @@ const STAGE: &[Key] = &[
         "maximum number of packets served together; their times add up, and `setup` is spent once",
         "32",
     ),
+    key(
+        "batch_min",
+        Whole(Unit::None, 1, COUNT),
+        Is("1"),
+        "number of packets that must wait for a service to begin, at most `batch`; fewer are served when the first of them has \
+         waited for `batch_timeout`",
+        "8",
+    ),
+    key(
+        "batch_timeout",
+        TIME,
+        Means("required with `batch_min` above 1"),
+        "longest time that the first packet of a service waits for others to come",
+        "\"100 us\"",
+    ),
     key("setup", TIME, Is("0"), "time of each service besides that of its packets", "\"2 us\""),
     key(
         "priority",
@@ -453,6 +468,22 @@ const CARD: &[Key] = &[
         "for `forebay simulate`: maximum number of packets in each resource, including the one in service",
         "128",
     ),
+    key(
+        "transfer_packets",
+        Whole(Unit::None, 1, COUNT),
+        Is("1"),
+        "number of packets that the card cuts out of each transfer of the host, or joins to one where it receives; resources with \
+         `takes = \"transfer\"` have `headers` and their overheads once for each transfer, and wait for all of its packets",
+        "7",
+    ),
+    key(
+        "direction",
+        Word(&["send", "receive"]),
+        Is("\"send\""),
+        "`send`: packets cross the resources in the order of the file; `receive`: in the reverse order. For `forebay simulate`; \
+         limits do not depend on it",
+        "\"receive\"",
+    ),
 ];
 
 const RESOURCE: &[Key] = &[
@@ -498,5 +529,55 @@ const RESOURCE: &[Key] = &[
         Means("required with `seen`"),
         "share of its time that the resource was busy at the rate `seen`",
         "0.38",
+    ),
+    key(
+        "takes",
+        Word(&["packet", "transfer"]),
+        Is("\"packet\""),
+        "what crosses the resource: packets, or whole transfers of `transfer_packets`",
+        "\"transfer\"",
+    ),
+    key(
+        "units",
+        Whole(Unit::None, 1, 4_096),
+        Is("1"),
+        "number of equal units of this rate, which work on different packets in parallel",
+        "2",
+    ),
+    key(
+        "depth",
+        Whole(Unit::None, 1, 4_096),
+        Means("one stream fills the core"),
+        "for a core with a pipeline in a chained mode, such as encryption with CBC: number of blocks that its pipeline holds. \
+         One stream fills one place of it, so that its rate is `rate` / `depth`",
+        "2",
+    ),
+    key(
+        "streams",
+        Whole(Unit::None, 1, 4_096),
+        Is("1"),
+        "with `depth`: number of independent streams (SAs) whose packets are interleaved; up to `depth` of them are encrypted at a time",
+        "2",
+    ),
+    key(
+        "interrupt",
+        TIME,
+        Means("no interrupts"),
+        "time of each interrupt, besides that of the packets",
+        "\"5 us\"",
+    ),
+    key(
+        "interrupt_packets",
+        Whole(Unit::None, 1, COUNT),
+        Is("1"),
+        "with `interrupt`: number of packets that an interrupt waits for and is for (interrupt mitigation), at most `buffer`",
+        "8",
+    ),
+    key(
+        "interrupt_timeout",
+        TIME,
+        Means("until there are enough packets"),
+        "with `interrupt`: longest time that the first packet waits for its interrupt",
+        "\"100 us\"",
     ),
 ];

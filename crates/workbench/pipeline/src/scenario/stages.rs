@@ -116,6 +116,7 @@ fn one(
     let number = |key, default| section.whole(key, Unit::None, 1, u32::MAX.into()).unwrap_or(default) as u32;
     let buffer = if empty { 1 } else { number("buffer", 1) };
     let (units, batch) = (number("units", 1), number("batch", 1));
+    let (batch_min, batch_timeout) = least(section, batch, buffer, map);
     let setup = section.time("setup").unwrap_or(Duration::ZERO);
     let priority = section.whole("priority", Unit::None, 0, u32::MAX.into()).unwrap_or(0) as u32;
     let server = server(section, servers);
@@ -139,7 +140,52 @@ fn one(
         ("priority".to_owned(), priority.into()),
     ]);
     let breakdowns = if server.is_none() { breakdowns::read(section, map) } else { None };
-    Stage { name, time, buffer, server, units, batch, setup, priority, next: None, breakdowns }
+    Stage {
+        name,
+        time,
+        buffer,
+        server,
+        units,
+        batch,
+        batch_min,
+        batch_timeout,
+        setup,
+        priority,
+        next: None,
+        breakdowns,
+    }
+}
+
+/// For how many packets a service waits, and how long.
+fn least(
+    section: &Section<'_>,
+    batch: u32,
+    buffer: u32,
+    map: &mut Map<String, Json>,
+) -> (u32, Option<Duration>) {
+    let given = section.whole("batch_min", Unit::None, 1, u32::MAX.into()).map(|least| least as u32);
+    let timeout = section.time("batch_timeout");
+    let Some(least) = given else {
+        if section.has("batch_timeout") {
+            let message =
+                "`batch_timeout` means nothing without `batch_min`: a service begins with any packet";
+            section.conflict("batch_timeout", message, "give `batch_min`, or take it away");
+        }
+        return (1, None);
+    };
+    if least > batch {
+        let message = format!("`batch_min` is {least}, and a service takes {batch} packets at most");
+        section.conflict("batch_min", message, format!("give `batch = {least}` or more"));
+    } else if least > buffer {
+        let message = format!("a service waits for {least} packets, and there is room for {buffer}");
+        section.conflict("batch_min", message, format!("give `buffer = {least}` or more"));
+    }
+    if timeout.is_none() && least > 1 && !section.has("batch_timeout") {
+        section.missing("batch_timeout", "batch_timeout = \"100 us\"");
+    }
+    map.insert("batch_min".to_owned(), least.into());
+    timeout.map(|timeout| map.insert("batch_timeout".to_owned(), timeout.as_secs().into()));
+    (least, timeout)
 }
 
 fn server(section: &Section<'_>, servers: &[(Server, Place)]) -> Option<usize> {

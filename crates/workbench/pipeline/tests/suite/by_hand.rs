@@ -220,3 +220,48 @@ fn laws_by_size() {
     let outcome = run(&trace(&[0], vec![Stage::new("line", law, 1)]));
     assert_eq!(outcome.elapsed_s, 1e-6);
 }
+
+/// A service of two packets or more, or after a timeout: 5 for each, and 2 for each packet.
+fn gathering(times_us: &[u64], batch: u32, timeout_us: Option<u64>) -> Pipeline {
+    let setup = us(5);
+    let batch_timeout = timeout_us.map(us);
+    let only = Stage { setup, batch, batch_min: 2, batch_timeout, ..stage("only", 2, 10) };
+    trace(times_us, vec![only])
+}
+
+#[test]
+fn a_service_waits_for_its_packets_or_its_timeout() {
+    // Those of 0 and 10 are served from 10 to 19; those of 12 and 14 wait for that and are served from 19 to 28; that of 40
+    // waits for its timeout and is served from 60 to 67.
+    let outcome = run(&gathering(&[0, 10, 12, 14, 40], 2, Some(20)));
+    near(times(&outcome), ((19.0 + 9.0 + 16.0 + 14.0 + 27.0) / 5.0, 67.0));
+    let only = &outcome.stages[0];
+    assert_eq!((only.services, only.processed, only.max_queue), (Some(3), 5, 2));
+    // One waits from 0 to 10, from 12 to 19 and from 40 to 60, another from 14 to 19.
+    assert!((only.mean_queue - 42.0 / 67.0).abs() < 1e-12, "{only:?}");
+    assert!((only.utilisation - 25.0 / 67.0).abs() < 1e-12);
+    let late = run(&gathering(&[0, 1, 9], 3, Some(20)));
+    // 0 and 1 from 1 to 10; that of 9 waits until 29, to 36.
+    near(times(&late), ((10.0 + 9.0 + 27.0) / 3.0, 36.0));
+    // A batch takes all that wait up to its size.
+    let three = run(&gathering(&[0, 1, 2, 3, 4], 3, Some(20)));
+    // 0 and 1 from 1 to 10; 2, 3 and 4 from 10 to 21.
+    near(times(&three), ((10.0 + 9.0 + 19.0 + 18.0 + 17.0) / 5.0, 21.0));
+}
+
+#[test]
+fn a_service_that_waits_for_ever_is_refused() {
+    let bad = |pipeline: Pipeline| simulate(&pipeline).unwrap_err().0;
+    assert!(bad(gathering(&[0, 1], 2, None)).contains("wait for ever"));
+    assert!(bad(gathering(&[0, 1], 1, Some(20))).contains("batch_min"));
+    let small = |buffer| {
+        let mut pipeline = gathering(&[0, 1], 2, Some(20));
+        pipeline.stages[0].buffer = buffer;
+        pipeline
+    };
+    assert!(bad(small(1)).contains("batch_min"));
+    assert_eq!(run(&small(2)).processed, 2);
+    // With an end the last packets stay.
+    let open = Pipeline { duration: Some(us(100)), ..gathering(&[0, 1, 50], 2, None) };
+    assert_eq!(run(&open).in_flight, 1);
+}
