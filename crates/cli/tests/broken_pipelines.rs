@@ -57,6 +57,39 @@ const CLOSED: &[&str] = &["solve", "--unlimited"];
 const SIZE: &[&str] = &["size-buffers", "--loss", "0.01"];
 
 const ROWS: &[Row] = &[
+    // Services that wait for several packets.
+    (
+        SIMULATE,
+        "buffer = 6",
+        "buffer = 6\nbatch = 2\nbatch_min = 3\nbatch_timeout = \"1 ms\"",
+        "batch_min = 3",
+        "`batch_min` is 3, and a service takes 2 packets at most",
+        "give `batch = 3` or more",
+    ),
+    (
+        SIMULATE,
+        "buffer = 6",
+        "buffer = 6\nbatch = 8\nbatch_min = 8\nbatch_timeout = \"1 ms\"",
+        "batch_min = 8",
+        "a service waits for 8 packets, and there is room for 6",
+        "give `buffer = 8` or more",
+    ),
+    (
+        SIMULATE,
+        "buffer = 6",
+        "buffer = 6\nbatch = 3\nbatch_min = 3",
+        "[[stage]]\nname = \"crypto",
+        "has no `batch_timeout`",
+        "add `batch_timeout",
+    ),
+    (
+        SIMULATE,
+        "buffer = 6",
+        "buffer = 6\nbatch_timeout = \"1 ms\"",
+        "batch_timeout",
+        "`batch_timeout` means nothing without `batch_min`",
+        "give `batch_min`, or take it away",
+    ),
     // Servers and stages.
     (
         SIMULATE,
@@ -375,6 +408,38 @@ const CARD_ROWS: &[Row] = &[
         "add `busy",
     ),
     (SIMULATE, "offered = \"890 Mbit/s\"\n", "", "", "has no `offered`", "add `offered"),
+    (
+        SOLVE,
+        "rate = \"1 Gbit/s\"",
+        "rate = \"1 Gbit/s\"\nstreams = 2",
+        "streams = 2",
+        "`streams` means nothing without `depth`",
+        "give `depth`",
+    ),
+    (
+        SOLVE,
+        "rate = \"1 Gbit/s\"",
+        "rate = \"1 Gbit/s\"\ninterrupt = \"5 us\"\ninterrupt_packets = 65",
+        "interrupt_packets = 65",
+        "an interrupt waits for 65 packets, and a resource can hold 64",
+        "give `buffer = 65` or more",
+    ),
+    (
+        SOLVE,
+        "rate = \"1 Gbit/s\"",
+        "rate = \"1 Gbit/s\"\ntakes = \"transfers\"",
+        "takes = \"transfers\"",
+        "unknown takes `transfers`",
+        "did you mean `transfer`?",
+    ),
+    (
+        SOLVE,
+        "memory_transfers = 6",
+        "memory_transfers = 6\ntransfer_packets = 65",
+        "transfer_packets = 65",
+        "a transfer is of 65 packets, and a resource can hold 64",
+        "give `buffer = 65` or more",
+    ),
     (
         SIMULATE,
         "name = \"mac\"",

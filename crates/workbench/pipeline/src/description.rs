@@ -446,13 +446,26 @@ impl Pipeline {
         Some((self.stages.iter().position(on)?, self.stages.iter().rposition(on)?))
     }
 
+    /// The first stage for which a packet needs a shared server while it holds a busy-waiting one: engines that wait for memory.
+    pub(crate) fn nested(&self) -> Option<usize> {
+        let inside = |server: usize| {
+            let (first, last) = self.span(server)?;
+            let holds = matches!(self.servers[server].discipline, Discipline::BusyWaiting { .. });
+            let other = |&at: &usize| self.stages[at].server.is_some_and(|other| other != server);
+            (first..=last).find(other).filter(|_| holds)
+        };
+        (0..self.servers.len()).filter_map(inside).min()
+    }
+
     fn check_span(&self, server: usize) -> Result<(), Invalid> {
         let Discipline::BusyWaiting { .. } = self.servers[server].discipline else { return Ok(()) };
         let Some((first, last)) = self.span(server) else { return Ok(()) };
         for stage in &self.stages[first..=last] {
             let name = &self.servers[server].name;
-            if stage.server.is_some_and(|other| other != server) {
-                let what = "is shared, inside the span of busy-waiting";
+            if let Some(other) = stage.server.filter(|&other| other != server)
+                && matches!(self.servers[other].discipline, Discipline::BusyWaiting { .. })
+            {
+                let what = "is on another busy-waiting server, inside the span of busy-waiting";
                 return Err(Invalid(format!("stage {} {what} {name}", stage.name)));
             }
             if stage.batch > 1 && last > first {

@@ -138,6 +138,13 @@ pub(crate) fn obstacle(pipeline: &Pipeline, by: Solves) -> Option<(Part, String,
             return is("is part of a network with branches", help);
         }
     }
+    if let Some(at) = pipeline.nested() {
+        let what = format!(
+            "stage {}, which needs a shared server while its packet holds another",
+            pipeline.stages[at].name
+        );
+        return Some((Part::Stage(at), what, SIMULATE));
+    }
     for (at, server) in pipeline.servers.iter().enumerate() {
         if server.breakdowns.is_some() {
             let what = format!("server {}, whose cores break down", server.name);

@@ -57,7 +57,7 @@ pub(super) fn read(
         sections = of.by_ref().filter_map(|at| all[at].take()).collect();
     }
     for (number, (server, place)) in servers.iter().enumerate() {
-        check_span(number, server, &stages, &sections);
+        check_span(number, servers, &stages, &sections);
         if stages.iter().all(|stage| stage.server != Some(number)) && top.findings().borrow().is_empty() {
             let (name, help) = (&server.name, "take it away, or give its stages `server`");
             let message = format!("no stage is on the server `{name}`: every stage has a unit of its own");
@@ -199,20 +199,22 @@ fn server(section: &Section<'_>, servers: &[(Server, Place)]) -> Option<usize> {
 }
 
 /// A packet holds a busy-waiting server through all stages between its first and its last.
-fn check_span(number: usize, server: &Server, stages: &[Stage], sections: &[Section<'_>]) {
+fn check_span(number: usize, servers: &[(Server, Place)], stages: &[Stage], sections: &[Section<'_>]) {
+    let server = &servers[number].0;
+    let waits = |other: usize| matches!(servers[other].0.discipline, Discipline::BusyWaiting { .. });
     let Discipline::BusyWaiting { .. } = server.discipline else { return };
     let on = |stage: &Stage| stage.server == Some(number);
     let (Some(first), Some(last)) = (stages.iter().position(on), stages.iter().rposition(on)) else { return };
     for (stage, section) in stages[first..=last].iter().zip(&sections[first..=last]) {
-        if stage.server.is_some_and(|other| other != number) {
+        if stage.server.is_some_and(|other| other != number && waits(other)) {
             let message = format!(
-                "`{}` is on another server while its packet holds the busy-waiting `{}`",
+                "`{}` is on another busy-waiting server while its packet holds the busy-waiting `{}`",
                 stage.name, server.name
             );
             section.conflict(
                 "server",
                 message,
-                "give it a unit of its own, or make servers interrupt-driven",
+                "give it a unit of its own, or make the other server interrupt-driven",
             );
         }
         if stage.batch > 1 && last > first {

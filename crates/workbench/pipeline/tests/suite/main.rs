@@ -11,5 +11,6 @@ mod claims;
 mod files;
 mod laws;
 mod limits;
+mod memory;
 mod scenario;
 mod sizes;

@@ -222,10 +222,17 @@ fn what_cannot_stand_together() {
     let second = whole().replace(
         "[[stage]]\n    name = \"receive\"",
         "[[server]]\n    name = \"other\"\n    \
-        discipline = \"interrupt-driven\"\n    [[stage]]\n    name = \"receive\"",
+        discipline = \"busy-waiting\"\n    [[stage]]\n    name = \"receive\"",
     );
     let found = wrong(&second, &[waiting, "stage.crypto.server=other"]);
-    assert!(found[0].1.contains("`crypto` is on another server while"), "{found:?}");
+    assert!(found[0].1.contains("`crypto` is on another busy-waiting server while"), "{found:?}");
+    // A server that does not wait for others is used while the packet holds its own.
+    let memory = second.replace(
+        "discipline = \"busy-waiting\"\n    [[stage]]",
+        "discipline = \"interrupt-driven\"\n    [[stage]]",
+    );
+    let given = [waiting, "stage.crypto.server=other"].map(str::to_owned);
+    assert!(Scenario::parse(&memory, "memory.toml", &given, std::path::Path::new(".")).is_ok());
     assert_eq!(one(&["stage.recieve.time=1"]).1, "the list has no element `recieve`");
     assert_eq!(
         one(&["model=pipelines"]).2,
