@@ -132,6 +132,9 @@ fn print(figures: &Figures) {
             figures.packets, figures.bytes, figures.cycles_per_packet, figures.cycles_per_byte
         );
     }
+    if let (Some(joules), Some(watts)) = (figures.energy_per_packet_j, figures.average_power_w) {
+        println!("{:.3} nJ per packet, {:.3} mW in the mean", 1e9 * joules, 1e3 * watts);
+    }
     let percent = |cycles: u64| 100.0 * cycles as f64 / figures.cycles.max(1) as f64;
     println!("\n{:24} {:>16} {:>8}", "cause", "cycles", "share");
     for one in figures.causes.iter().filter(|one| one.cycles > 0) {

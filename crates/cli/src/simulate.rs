@@ -255,6 +255,11 @@ fn print(outcome: &Outcome) {
             100.0 * bus.load
         ),
     }
+    if let (Some(joules), Some(watts)) =
+        (outcome.figures.energy_per_packet_j, outcome.figures.average_power_w)
+    {
+        println!("{:.4} uJ per packet, {watts:.4} W in the mean", 1e6 * joules);
+    }
     let order = &outcome.figures.order;
     if order.late > 0 {
         println!(

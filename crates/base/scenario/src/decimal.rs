@@ -21,6 +21,10 @@ pub enum Unit {
     Bytes,
     /// Packets a second.
     PacketRate,
+    /// Joules.
+    Energy,
+    /// Watts.
+    Power,
     /// A pure number.
     None,
 }
@@ -58,6 +62,10 @@ impl Unit {
             Unit::PacketRate => {
                 &[("1/s", 1, 0), ("packet/s", 1, 0), ("kpacket/s", 1, 3), ("Mpacket/s", 1, 6)]
             }
+            Unit::Energy => {
+                &[("J", 1, 0), ("mJ", 1, -3), ("uJ", 1, -6), ("nJ", 1, -9), ("pJ", 1, -12), ("fJ", 1, -15)]
+            }
+            Unit::Power => &[("W", 1, 0), ("kW", 1, 3), ("mW", 1, -3), ("uW", 1, -6), ("nW", 1, -9)],
             Unit::None => &[],
         }
     }
@@ -76,6 +84,10 @@ impl Unit {
             Unit::PacketRate => {
                 "expected a rate of packets: \"10 kpacket/s\", or a bare number of packets a second"
             }
+            Unit::Energy => {
+                "expected an energy: \"12 pJ\" (J, mJ, uJ, nJ, pJ, fJ), or a bare number of joules"
+            }
+            Unit::Power => "expected a power: \"15 W\" (kW, W, mW, uW, nW), or a bare number of watts",
             Unit::None => "expected a number without a unit",
         }
     }

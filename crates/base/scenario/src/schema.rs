@@ -23,6 +23,8 @@ pub enum Takes {
     Number(f64, f64),
     /// A number of a unit, above zero.
     Positive(Unit),
+    /// A number from zero on, in a unit.
+    Quantity(Unit),
     /// A number of bytes or packets from 1 on, with k, M, G, T or Ki, Mi, Gi, Ti behind it.
     Amount,
     /// A list whose elements are each this.
@@ -157,6 +159,7 @@ impl fmt::Display for Takes {
             Takes::Number(least, most) => write!(f, "a number, {least} to {most}"),
             Takes::Positive(Unit::None) => f.write_str("a number above 0"),
             Takes::Positive(unit) => write!(f, "above 0{}", suffix(*unit)),
+            Takes::Quantity(unit) => write!(f, "at least 0{}", suffix(*unit)),
             Takes::Amount => f.write_str("at least 1"),
             Takes::List(each) => write!(f, "a list: {each}"),
             Takes::Either(words, _) | Takes::Other(words) => f.write_str(words),
@@ -171,6 +174,8 @@ fn suffix(unit: Unit) -> &'static str {
         Unit::Frequency => " Hz",
         Unit::Rate => " bit/s",
         Unit::PacketRate => " per second",
+        Unit::Energy => " J",
+        Unit::Power => " W",
         Unit::Time => " s",
         Unit::None => "",
     }

@@ -188,6 +188,16 @@ impl<'a> Section<'a> {
         Some(number)
     }
 
+    /// A number from zero on.
+    pub fn not_negative(&self, key: &str, unit: Unit) -> Option<f64> {
+        let number = self.decimal(key, unit)?;
+        if number.is_negative() {
+            self.out_of_range(key, number, "expected a number from 0 on");
+            return None;
+        }
+        Some(number.as_f64())
+    }
+
     /// A time from zero on, with its exact value.
     pub fn exact_time(&self, key: &str) -> Option<Decimal> {
         let number = self.decimal(key, Unit::Time)?;

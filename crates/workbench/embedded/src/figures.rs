@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::area::{Clock, Part};
+use crate::energy;
 use crate::groups::Groups;
 use crate::machine::Done;
 use crate::setup::Setup;
@@ -34,6 +35,15 @@ pub struct Figures {
     pub clock: Clock,
     /// Time of a packet at that clock in microseconds.
     pub us_per_packet: f64,
+    /// Energy of a packet in joules, if the file gives energies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_per_packet_j: Option<f64>,
+    /// Mean power at that clock in watts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_power_w: Option<f64>,
+    /// The parts of that energy, of the whole run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub energy: Vec<energy::Part>,
     /// Area, thousand gate equivalents.
     pub area_kge: f64,
     /// The parts of that estimate.
@@ -210,6 +220,7 @@ impl Figures {
         groups: &Groups,
         area: Vec<Part>,
         clock: Clock,
+        energy: Vec<energy::Part>,
         size: (u64, u64),
     ) -> Figures {
         let names = groups.names();
@@ -260,7 +271,12 @@ impl Figures {
             .collect();
         let per = |count: u64| if count == 0 { 0.0 } else { account.cycles as f64 / count as f64 };
         let class_shares = Class::ALL.into_iter().zip(&classes);
+        let joules: f64 = energy.iter().map(|part| part.joules).sum();
+        let over = |whole: f64| (!energy.is_empty()).then(|| if whole > 0.0 { joules / whole } else { 0.0 });
         Figures {
+            energy_per_packet_j: over(size.0 as f64),
+            average_power_w: over(account.cycles as f64 / clock.mhz / 1e6),
+            energy,
             cycles: account.cycles,
             instructions: account.instructions,
             cpi: per(account.instructions),
@@ -333,7 +349,7 @@ impl Figures {
             windows: [32, 64].map(forebay_riscv::Windows::new),
         };
         let clock = Clock { mhz: 100.0, limit: "core".to_owned() };
-        Figures::new(&done, &account, &Groups::ours(), Vec::new(), clock, (0, 0))
+        Figures::new(&done, &account, &Groups::ours(), Vec::new(), clock, Vec::new(), (0, 0))
     }
 
     /// Time of all cycles in microseconds.
@@ -366,6 +382,10 @@ impl Figures {
             ("clock_mhz".to_owned(), self.clock.mhz),
             ("us_per_packet".to_owned(), self.us_per_packet),
         ];
+        let energy =
+            [("energy_per_packet_j", self.energy_per_packet_j), ("average_power_w", self.average_power_w)];
+        row.extend(energy.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        row.extend(self.energy.iter().map(|one| (format!("energy.{}", one.name), one.joules)));
         row.extend(self.causes.iter().map(|one| (format!("cause.{}", one.name), one.cycles as f64)));
         for one in &self.groups {
             row.push((format!("group.{}", one.name), one.cycles as f64));

@@ -7,6 +7,7 @@
 pub mod area;
 pub mod builtin;
 pub mod elf;
+pub mod energy;
 pub mod figures;
 pub mod groups;
 pub mod hardware;

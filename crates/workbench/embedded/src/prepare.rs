@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use forebay_diagnostics::FileErrors;
-use forebay_riscv::{Account, Xlen};
+use forebay_riscv::{Account, Cause, Class, Xlen};
 use miette::{Report, miette};
 
 use crate::area::{self, Clock, parts};
 use crate::builtin;
 use crate::elf::Executable;
+use crate::energy;
 use crate::figures::Figures;
 use crate::groups::Groups;
 use crate::image;
@@ -80,12 +81,20 @@ impl Prepared {
 
     /// The figures of a run.
     pub fn figures(&self, setup: &Setup, done: &Done, account: &Account) -> Figures {
+        let classes = Class::ALL.map(|class| {
+            let begun = account.cells.iter().filter(|cell| cell.class == class && cell.cause == Cause::Issue);
+            begun.map(|cell| cell.cycles).sum()
+        });
+        let seconds = account.cycles as f64 / self.clock.mhz / 1e6;
+        let spent =
+            energy::Done { cycles: account.cycles, classes: &classes, misses: account.misses, seconds };
         Figures::new(
             done,
             account,
             &self.groups,
             parts(setup, &self.instructions),
             self.clock.clone(),
+            setup.energy.parts(&setup.config, &spent),
             self.size,
         )
     }

@@ -76,7 +76,8 @@ pub fn points(name: &str, points: &[Point], made: &Made) -> String {
             points.len()
         )))
         .child(element("p").class("intro").text(
-            "A configuration is on the frontier if none that is as fast is smaller. Time counts the clock that the \
+            "A configuration is on the frontier if none that is as fast is smaller, or, where energies are given, takes less energy \
+             for a packet and is no larger. Time counts the clock that the \
              longest path allows; instructions of synthesized hardware have its area, other parts that of \
              published figures.",
         ));

@@ -3,7 +3,7 @@
 
 use forebay_scenario::Unit;
 use forebay_scenario::schema::Absent::{Is, Means, Required};
-use forebay_scenario::schema::Takes::{Either, Flag, List, Number, Path, Text, Whole, Word};
+use forebay_scenario::schema::Takes::{Either, Flag, List, Number, Path, Quantity, Text, Whole, Word};
 use forebay_scenario::schema::{Key, Part, TEXTS, Takes, key};
 
 /// Every section of a core's configuration.
@@ -17,6 +17,7 @@ pub const PARTS: &[Part] = &[
     Part::once("dcache", &DATA_CACHE),
     Part::once("write_buffer", WRITE_BUFFER),
     Part::once("memory", MEMORY),
+    Part::once("energy", ENERGY),
 ];
 
 /// Every section of a file of custom instructions.
@@ -291,6 +292,67 @@ const MEMORY: &[Key] = &[
         "10",
     ),
     key("beat", Whole(Unit::None, 1, CYCLES_MAX), Is("1"), "cycles per word of `width`", "2"),
+];
+
+const fn of_class(name: &'static str, meaning: &'static str) -> Key {
+    key(name, Quantity(Unit::Energy), Means("`instruction`"), meaning, "\"25 pJ\"")
+}
+
+/// Without any of these keys no energy is reported.
+const ENERGY: &[Key] = &[
+    key(
+        "instruction",
+        Quantity(Unit::Energy),
+        Means("not counted"),
+        "energy of an instruction of a class that has no key of its own, in the core without its caches",
+        "\"20 pJ\"",
+    ),
+    of_class("alu", "energy of an instruction of arithmetic or logic"),
+    of_class("load", "energy of a load, without the cache"),
+    of_class("store", "energy of a store, without the cache"),
+    of_class("branch", "energy of a conditional branch"),
+    of_class("jump", "energy of a jump, call or return"),
+    of_class("multiply", "energy of a multiplication, all of its cycles together"),
+    of_class("divide", "energy of a division, all of its cycles together"),
+    of_class("bits", "energy of an instruction of Zbb, Zbkb, Zbkc or Zbkx"),
+    of_class("crypto", "energy of an instruction of Zkne, Zknd or Zknh"),
+    of_class("custom", "energy of a custom instruction"),
+    of_class("system", "energy of an instruction of the system: counters, fences, calls"),
+    key(
+        "icache",
+        Quantity(Unit::Energy),
+        Means("not counted"),
+        "energy of a fetch from the instruction cache, one for each instruction",
+        "\"5 pJ\"",
+    ),
+    key(
+        "dcache",
+        Quantity(Unit::Energy),
+        Means("not counted"),
+        "energy of an access of the data cache, one for each load and store",
+        "\"8 pJ\"",
+    ),
+    key(
+        "memory",
+        Quantity(Unit::Energy),
+        Means("not counted"),
+        "energy of a word of `width` that memory reads or writes",
+        "\"400 pJ\"",
+    ),
+    key(
+        "idle",
+        Quantity(Unit::Energy),
+        Means("not counted"),
+        "energy of a cycle in which no instruction begins",
+        "\"3 pJ\"",
+    ),
+    key(
+        "static_power",
+        Quantity(Unit::Power),
+        Means("not counted"),
+        "power that the core takes at any time, at the clock that it reaches",
+        "\"200 uW\"",
+    ),
 ];
 
 const NAME: Key = key("name", Text, Required, "name, unique in its section", "\"acc\"");

@@ -10,6 +10,7 @@ use forebay_diagnostics::FileErrors;
 use forebay_riscv::{Config, Custom, Extension, Isa, Xlen};
 use serde_json::{Value as Json, json};
 
+use crate::energy::Costs;
 use crate::instructions::{self, Instructions};
 
 /// A core, its firmware and what that is given.
@@ -37,6 +38,8 @@ pub struct Setup {
     pub long_paths: LongPaths,
     /// Pipeline, caches, write buffer and memory.
     pub config: Config,
+    /// What its parts take of energy.
+    pub energy: Costs,
     /// What the reader of the figures should know.
     pub notes: Vec<String>,
     /// The file with every default filled in.
@@ -252,5 +255,9 @@ impl Setup {
                 "beat": config.beat,
             },
         });
+        let energy = self.energy.given();
+        if !energy.is_empty() {
+            self.resolved["energy"] = energy.into();
+        }
     }
 }

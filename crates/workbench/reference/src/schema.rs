@@ -207,6 +207,7 @@ fn takes(takes: &Takes) -> Json {
             number(any, Unit::None)
         }
         Takes::Positive(unit) => number(json!({ "type": "number", "exclusiveMinimum": 0 }), unit),
+        Takes::Quantity(unit) => number(json!({ "type": "number", "minimum": 0 }), unit),
         Takes::Amount => {
             let text = json!({ "type": "string", "pattern": "^[0-9][0-9.]* ?([kMGT]|[KMGT]i)?B?$" });
             json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, text] })

@@ -42,6 +42,10 @@ fn bases(file: &str) -> Vec<String> {
                 "[[processor]]\nname = \"keyed\"\nkind = \"cpu\"\nblock = \"1 us\"\nkey_load = \"1 us\"\n[scheduler]\n",
             ),
             host(&format!("{FIXED}packet_rate = 1000\n"), ""),
+            format!(
+                "model = \"host\"\n[traffic]\n{FIXED}{rate}[bus]\nenergy_per_byte = 1\n[[processor]]\nname = \"card\"\n\
+                 kind = \"accelerator\"\nactive_power = 1\nidle_power = 1\n"
+            ),
             host(&format!("{FIXED}{rate}arrivals = \"on-off\"\non = 1\noff = 1\n"), ""),
             host(&format!("source = \"exponential\"\nmean = 256\n{rate}"), ""),
             host(&format!("source = \"uniform\"\nmax = 2000\n{rate}"), ""),
@@ -234,6 +238,7 @@ impl Check {
                 }
             }
             Takes::Positive(_) => ["0", "-1"].iter().for_each(|value| self.refuses(file, part, key, value)),
+            Takes::Quantity(_) => self.refuses(file, part, key, "-1"),
             Takes::Amount | Takes::List(_) | Takes::Either(..) | Takes::Other(_) => {
                 self.refuses(file, part, key, "{ no = 1 }");
             }

@@ -12,6 +12,12 @@ pub struct Figures {
     pub packets: u64,
     /// 8 * bytes of all packets / elapsed.
     pub throughput_bps: f64,
+    /// Energy of processors and buses / packets, if the scenario says what power any of them takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_per_packet_j: Option<f64>,
+    /// The same energy / elapsed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_power_w: Option<f64>,
     /// The bus; the first one if there are several.
     pub bus: BusFigures,
     /// All buses, where there are several.

@@ -3,6 +3,7 @@
 use forebay_time::{Duration, Time};
 
 use crate::Scenario;
+use crate::energy;
 use crate::figures::{
     self, BusFigures, ClassFigures, CoresFigures, Figures, OrderFigures, ProcessorFigures, RunningCoreFigures,
 };
@@ -268,7 +269,10 @@ impl Ledger {
             .collect();
         let all: Vec<&Latencies> = self.classes.iter().map(|class| &class.latencies).collect();
         let packets = all.iter().map(|part| part.count()).sum();
+        let energy = energy::of(scenario, self.active(scenario), elapsed, packets);
         Figures {
+            energy_per_packet_j: energy.map(|all| all.per_packet_j),
+            average_power_w: energy.map(|all| all.average_power_w),
             elapsed_s: elapsed.as_secs(),
             packets,
             throughput_bps: figures::ratio(8.0 * bytes as f64, elapsed.as_secs()),
@@ -292,6 +296,16 @@ impl Ledger {
             running_core: self.running_core(scenario, elapsed),
             cores: self.cores,
         }
+    }
+
+    /// How long each processor was active, the running core with all that it does, and the bytes that it completed.
+    fn active(&self, scenario: &Scenario) -> impl Iterator<Item = (Duration, u64)> {
+        let running = scenario.scheduler.running_core.map(|core| core.processor);
+        self.processors.iter().enumerate().map(move |(at, books)| {
+            let polls = self.polls.as_ref().filter(|_| running == Some(at));
+            let moved = polls.map_or(Duration::ZERO, |polls| polls.moving + polls.feeding);
+            (books.busy + moved, books.bytes)
+        })
     }
 
     fn order(&self, packets: u64) -> OrderFigures {

@@ -16,6 +16,7 @@ mod bursts;
 mod cores;
 mod dependents;
 mod document;
+mod energy;
 mod figures;
 mod flights;
 mod histogram;
@@ -39,6 +40,7 @@ mod traffic;
 
 pub use cores::{CoreCost, CorePacket, Cores, CoresError, CoresOutcome, Serial, Taken};
 pub use document::Document;
+pub use energy::Power;
 pub use figures::{
     BusFigures, ClassFigures, CoresFigures, Figures, Latency, OrderFigures, ProcessorFigures,
     RunningCoreFigures, Turnstile,

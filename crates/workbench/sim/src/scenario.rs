@@ -5,6 +5,7 @@
 
 mod classes;
 mod cores;
+mod energy;
 mod idle;
 mod order;
 mod placement;
@@ -64,6 +65,8 @@ pub struct Bus {
     pub name: String,
     /// Its figures.
     pub config: BusConfig,
+    /// Energy of each byte that crosses it, in joules, if it is given.
+    pub energy_per_byte_j: Option<f64>,
 }
 
 /// A processor.
@@ -88,6 +91,8 @@ pub struct Processor {
     pub feed: Feed,
     /// Time that it spends on each packet besides the crypto: it is the running core.
     pub moves: Option<Duration>,
+    /// What power it takes, if that is given.
+    pub power: Option<crate::energy::Power>,
 }
 
 /// How packets are placed that need the result of another job (\[H\] 3.2.1).
@@ -250,6 +255,7 @@ fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<
         &resolved,
         &mut notes,
     );
+    energy::check(&top, traffic.as_ref(), &buses, &processors, &mut notes);
     let cores = cores::read(&top, traffic.as_ref(), &mut resolved);
     if !findings.borrow().is_empty() {
         return None;

@@ -18,9 +18,13 @@ pub struct Point {
     pub figures: Figures,
 }
 
-/// The points that no other beats: none that is as fast is smaller. The smallest first.
+/// The points that no other beats: none that is as fast is smaller; where all have an energy, none that is as fast and as small
+/// takes less of it for a packet. The smallest first.
 pub fn best(points: &[Point]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
+    if !points.is_empty() && points.iter().all(|one| one.figures.energy_per_packet_j.is_some()) {
+        return best_of_three(points, order);
+    }
     let key = |at: usize| (points[at].figures.area_kge, points[at].figures.us());
     order.sort_by(|&a, &b| key(a).0.total_cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1)).then(a.cmp(&b)));
     let mut fastest = f64::INFINITY;
@@ -28,6 +32,25 @@ pub fn best(points: &[Point]) -> Vec<usize> {
         let better = points[at].figures.us() < fastest;
         fastest = fastest.min(points[at].figures.us());
         better
+    });
+    order
+}
+
+/// The same by area, time and energy.
+fn best_of_three(points: &[Point], mut order: Vec<usize>) -> Vec<usize> {
+    let key = |at: usize| {
+        let one = &points[at].figures;
+        [one.area_kge, one.us(), one.energy_per_packet_j.unwrap_or_default()]
+    };
+    // Of equal points the first stays.
+    let beats = |other: usize, at: usize| {
+        let (a, b) = (key(other), key(at));
+        a.iter().zip(&b).all(|(a, b)| a <= b) && (a != b || other < at)
+    };
+    order.retain(|&at| !(0..points.len()).any(|other| beats(other, at)));
+    order.sort_by(|&a, &b| {
+        let pairs = key(a).into_iter().zip(key(b));
+        pairs.map(|(a, b)| a.total_cmp(&b)).find(|one| one.is_ne()).unwrap_or(a.cmp(&b))
     });
     order
 }
@@ -104,13 +127,18 @@ pub(super) fn plot(points: &[Point], frontier: &[usize]) -> Element {
         .child(text(left + 6.0, 22.0, "quiet", "us a packet"))
         .child(line((left, 10.0), (left, height - 40.0), "axis"));
     let mut path = Path::default();
-    for (step, &at) in frontier.iter().enumerate() {
+    let mut before: Option<usize> = None;
+    for &at in frontier {
         let (px, py) = place(at);
-        if step > 0 {
-            let before = place(frontier[step - 1]).1;
-            path = path.to('L', &[px, before]);
+        if let Some(last) = before {
+            // One that is there for its energy is no step.
+            if points[at].figures.us() >= points[last].figures.us() {
+                continue;
+            }
+            path = path.to('L', &[px, place(last).1]);
         }
-        path = path.to(if step == 0 { 'M' } else { 'L' }, &[px, py]);
+        path = path.to(if before.is_none() { 'M' } else { 'L' }, &[px, py]);
+        before = Some(at);
     }
     drawing = drawing.child(path.element().class("frame"));
     for (at, point) in points.iter().enumerate() {
@@ -130,12 +158,23 @@ pub(super) fn plot(points: &[Point], frontier: &[usize]) -> Element {
 }
 
 pub(super) fn table(points: &[Point], frontier: &[usize]) -> Element {
-    let head =
-        ["configuration", "kGE", "MHz", "limit", "cycles a packet", "us a packet", "against the smallest"];
+    let mut head = vec![
+        "configuration",
+        "kGE",
+        "MHz",
+        "limit",
+        "cycles a packet",
+        "us a packet",
+        "against the smallest",
+    ];
+    let energy = frontier.iter().any(|&at| points[at].figures.energy_per_packet_j.is_some());
+    if energy {
+        head.push("nJ per packet");
+    }
     let first = frontier.first().map_or(0.0, |&at| points[at].figures.us());
     let rows = frontier.iter().map(|&at| {
         let one = &points[at].figures;
-        vec![
+        let mut row = vec![
             points[at].name.clone(),
             format!("{:.1}", one.area_kge),
             format!("{:.0}", one.clock.mhz),
@@ -143,7 +182,11 @@ pub(super) fn table(points: &[Point], frontier: &[usize]) -> Element {
             units::digits(one.cycles_per_packet),
             units::digits(one.us_per_packet),
             format!("{:.2} times as fast", first / one.us().max(f64::MIN_POSITIVE)),
-        ]
+        ];
+        if energy {
+            row.push(one.energy_per_packet_j.map_or(String::new(), |joules| units::digits(1e9 * joules)));
+        }
+        row
     });
     html_table(&head, rows)
 }
@@ -188,6 +231,25 @@ mod tests {
             point("as fast, larger", &[], 20, 41.0),
         ];
         assert_eq!(best(&points), [1, 3, 2]);
+    }
+
+    #[test]
+    fn energy_is_a_third_objective_where_all_points_have_one() {
+        let with = |name: &str, cycles, kge, joules| {
+            let mut one = point(name, &[], cycles, kge);
+            one.figures.energy_per_packet_j = Some(joules);
+            one
+        };
+        let points = [
+            with("slow and large, and thrifty", 100, 50.0, 1.0),
+            with("small", 100, 10.0, 3.0),
+            with("fast", 20, 40.0, 4.0),
+            with("beaten in all", 110, 50.0, 3.0),
+            with("the same as small", 100, 10.0, 3.0),
+        ];
+        assert_eq!(best(&points), [1, 2, 0]);
+        let mixed = [points.to_vec(), vec![point("of unknown energy", &[], 20, 40.0)]].concat();
+        assert_eq!(best(&mixed), [1, 2]);
     }
 
     #[test]

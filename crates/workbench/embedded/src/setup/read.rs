@@ -5,7 +5,7 @@ use std::path::Path;
 
 use forebay_diagnostics::{Findings, Place, Problem};
 use forebay_riscv::{
-    Branches, CacheConfig, Config, Extension, Policy, Replacement, VLEN, VectorConfig, Xlen,
+    Branches, CacheConfig, Class, Config, Extension, Policy, Replacement, VLEN, VectorConfig, Xlen,
 };
 use forebay_scenario::idle::{self, Idle};
 use forebay_scenario::schema::known;
@@ -14,6 +14,7 @@ use serde_json::Value as Json;
 
 use super::{Input, InstructionSource, LongPaths, SasSource, Setup};
 use crate::builtin;
+use crate::energy::Costs;
 use crate::schema::PARTS;
 
 /// Most cycles that anything may take: sums of them stay far from 64 bits.
@@ -142,6 +143,7 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
             _ => LongPaths::Clock,
         },
         config,
+        energy: energy(&section("energy")),
         notes,
         resolved: Json::Null,
     };
@@ -189,6 +191,20 @@ fn idle_units(vector: &Section<'_>, extensions: &[(&'static str, Extension)]) ->
         .filter(|(key, names)| vector.has(key) && !extensions.iter().any(|(name, _)| names.contains(name)));
     idle.map(|(key, names)| format!("`{key}` of [vector] has no effect without `{}`", names.join("` or `")))
         .collect()
+}
+
+/// The energies that are given.
+fn energy(section: &Section<'_>) -> Costs {
+    let joules = |key: &str| section.not_negative(key, Unit::Energy);
+    Costs {
+        instruction: joules("instruction"),
+        classes: Class::ALL.map(|class| joules(class.name())),
+        icache: joules("icache"),
+        dcache: joules("dcache"),
+        memory: joules("memory"),
+        idle: joules("idle"),
+        static_w: section.not_negative("static_power", Unit::Power),
+    }
 }
 
 fn input(section: &Section<'_>, folder: &Path) -> Input {

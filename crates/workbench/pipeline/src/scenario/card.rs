@@ -122,7 +122,7 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
     let headers = top.whole("headers", Unit::Bytes, 0, BYTES_MAX).unwrap_or(0);
     let offered = top.positive("offered", Unit::Rate).map(|rate| rate.as_f64());
     let distribution = top.word("distribution", &["constant", "exponential"]).unwrap_or("constant");
-    let transfers = not_negative(&top, "memory_transfers");
+    let transfers = top.not_negative("memory_transfers", Unit::None);
     let buffer = top.whole("buffer", Unit::None, 1, u32::MAX.into()).unwrap_or(BUFFER);
     let direction = top.word("direction", &["send", "receive"]);
     let given = top.whole("transfer_packets", Unit::None, 1, u32::MAX.into());
@@ -214,15 +214,6 @@ fn note_idle(root: &Table, top: &Section<'_>, card: &Card, notes: &mut Vec<Strin
     }
 }
 
-fn not_negative(section: &Section<'_>, key: &str) -> Option<f64> {
-    let number = section.decimal(key, Unit::None)?;
-    if number.is_negative() {
-        section.conflict(key, format!("`{key}` is {}", number.as_f64()), "expected a number from 0 on");
-        return None;
-    }
-    Some(number.as_f64())
-}
-
 fn resources(
     top: &Section<'_>,
     headers: u64,
@@ -294,7 +285,7 @@ fn resource(
         let help = "`memory_transfers` says how often memory is crossed";
         section.conflict("crossings", "both `memory_transfers` and `crossings` are given", help);
     }
-    let given = not_negative(section, "crossings");
+    let given = section.not_negative("crossings", Unit::None);
     let crossings = given.or(transfers.filter(|_| is_memory)).unwrap_or(1.0);
     let bytes = section.whole("overhead_bytes", Unit::Bytes, 0, BYTES_MAX).unwrap_or(0);
     let overhead_s = section.time("overhead").map_or(0.0, |time| time.as_secs());

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 use super::decimal::{Decimal, Unit};
 use super::section::Section;
 use super::traffic::Suites;
-use super::{Answers, Bus, Feed, MAX_PROCESSORS, PARTS, Processor, known, real, seconds, tables};
+use super::{Answers, Bus, Feed, MAX_PROCESSORS, PARTS, Processor, energy, known, real, seconds, tables};
 
 /// The papers' bus: PCI, 66 MHz, 4 bytes wide, one address cycle.
 const CLOCK: u64 = 66_000_000;
@@ -36,13 +36,15 @@ pub(super) fn buses(top: &Section<'_>, resolved: &mut Map<String, Json>) -> Vec<
         if buses.iter().any(|bus| bus.name == name) {
             section.conflict("name", format!("there is a bus `{name}` already"), "give it another name");
         }
-        let (config, map) = bus(&section, several.then_some(&name));
+        let (config, mut map) = bus(&section, several.then_some(&name));
+        let energy_per_byte_j = energy::of_bus(&section, &mut map);
         maps.push(map.into());
-        buses.push(Bus { name, config });
+        buses.push(Bus { name, config, energy_per_byte_j });
     }
     if buses.is_empty() && !top.has("bus") {
         let speed = pci(CLOCK, WIDTH, ADDRESS_CYCLES);
-        buses.push(Bus { name: "bus0".to_owned(), config: BusConfig { speed, full_duplex: false } });
+        let config = BusConfig { speed, full_duplex: false };
+        buses.push(Bus { name: "bus0".to_owned(), config, energy_per_byte_j: None });
         maps.push(pci_map(CLOCK, WIDTH, ADDRESS_CYCLES).into());
     }
     let value = if several { Json::Array(maps) } else { maps.pop().unwrap_or_default() };
@@ -156,6 +158,7 @@ pub(super) fn read(
         let mut processor = one(section, kind, times, mask, buses, &mut map);
         real::costs(section, &mut processor, &mut map);
         real::moves(section, &mut processor, count, polls, &mut map);
+        processor.power = energy::of_processor(section, &mut map);
         for number in 0..count {
             let name = if count == 1 { name.to_owned() } else { format!("{name}.{number}") };
             if processors.iter().any(|known| known.name == name) {
@@ -360,5 +363,17 @@ fn one(
     let cost = Cost { init: times.init, block: times.block, ..Cost::default() };
     let config = ProcessorConfig { kind, alpha, beta, queue, suites, ..ProcessorConfig::cpu(cost) };
     let (answers, feed) = (Answers::default(), Feed::default());
-    Processor { name: String::new(), config, bus, write_buffer, prefetch, others, answers, feed, moves: None }
+    let (moves, power) = (None, None);
+    Processor {
+        name: String::new(),
+        config,
+        bus,
+        write_buffer,
+        prefetch,
+        others,
+        answers,
+        feed,
+        moves,
+        power,
+    }
 }

@@ -3,7 +3,9 @@
 
 use forebay_scenario::Unit;
 use forebay_scenario::schema::Absent::{Is, Means, Required};
-use forebay_scenario::schema::Takes::{Either, Flag, List, Number, Path, Positive, Text, Time, Whole, Word};
+use forebay_scenario::schema::Takes::{
+    Either, Flag, List, Number, Path, Positive, Quantity, Text, Time, Whole, Word,
+};
 use forebay_scenario::schema::{Key, Part, TEXTS, Takes, key};
 
 /// Every section of a host scenario.
@@ -300,6 +302,13 @@ const BUS: &[Key] = &[
         "fetches and write-backs use separate lines and do not wait for each other",
         "true",
     ),
+    key(
+        "energy_per_byte",
+        Quantity(Unit::Energy),
+        Means("not counted"),
+        "energy of each byte that crosses the bus, in either direction; not for several `passes` that are jobs of their own",
+        "\"40 pJ\"",
+    ),
 ];
 
 const PROCESSOR: &[Key] = &[
@@ -447,6 +456,21 @@ const PROCESSOR: &[Key] = &[
         "`batch`: a submission completes as a whole, and a card writes it back in one transfer; `each`: every group of \
          `lanes` jobs completes when it ends",
         "\"each\"",
+    ),
+    key(
+        "active_power",
+        Quantity(Unit::Power),
+        Means("`idle_power`"),
+        "power of the processor while it computes, for the figures `energy_per_packet_j` and `average_power_w`; a running core is \
+         active while it moves packets too",
+        "\"15 W\"",
+    ),
+    key(
+        "idle_power",
+        Quantity(Unit::Power),
+        Is("0"),
+        "power of the processor while it does not compute",
+        "\"2 W\"",
     ),
     key(
         "key_slots",

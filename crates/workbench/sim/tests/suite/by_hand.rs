@@ -209,3 +209,34 @@ fn a_serial_full_duplex_bus_carries_both_ways_at_once() {
     assert_eq!(columns.completed, [200, 350]);
     assert!((outcome.figures.bus.load - 100.0 / 350.0).abs() < 1e-12);
 }
+
+#[test]
+fn energy_is_power_times_time_and_bytes_on_the_bus() {
+    // Of the plain rule: in 940 ps the CPU computes for 300 and the card for 460; 80 bytes cross the bus in and out.
+    let packets: Vec<Packet> = [(0, 16, 0), (10, 32, 0), (20, 16, 0), (30, 16, 0), (330, 16, 0)].to_vec();
+    let of = |cpu: &str, card: &str, sets: &[&str]| {
+        let text = format!("{}{cpu}{}{card}", CPU, CARD);
+        let scenario = support::scenario_with(&text, &packets, sets);
+        (forebay_sim::run(&scenario, forebay_sim::Options::default()).unwrap().figures, scenario.notes)
+    };
+    let (figures, notes) = of("", "", &[]);
+    assert_eq!((figures.energy_per_packet_j, figures.average_power_w), (None, None));
+    assert!(notes.iter().all(|note| !note.contains("energy")), "{notes:?}");
+    let near = |found: Option<f64>, exact: f64| (found.unwrap() / exact - 1.0).abs() < 1e-12;
+    let powers = ["active_power = \"10 W\"\nidle_power = \"2 W\"\n", "active_power = \"4 W\"\n"];
+    let joules = (10.0 * 300.0 + 2.0 * 640.0 + 4.0 * 460.0) * 1e-12;
+    let (figures, _) = of(powers[0], powers[1], &[]);
+    assert!(
+        near(figures.energy_per_packet_j, joules / 5.0) && near(figures.average_power_w, joules / 940e-12)
+    );
+    // A pJ for each byte is 160 pJ more. Idle power alone is that of any time.
+    let (figures, _) = of(powers[0], powers[1], &["bus.energy_per_byte=1 pJ"]);
+    assert!(near(figures.energy_per_packet_j, (joules + 160e-12) / 5.0));
+    let (figures, notes) = of("", "idle_power = \"3 W\"\n", &[]);
+    assert!(near(figures.average_power_w, 3.0));
+    let without = "the energy is without `cpu`: neither `active_power` nor `idle_power` is given";
+    assert!(notes.iter().any(|note| note == without), "{notes:?}");
+    // Everything else is as it was.
+    let plain = of("", "", &[]).0;
+    assert_eq!(forebay_sim::Figures { average_power_w: None, energy_per_packet_j: None, ..figures }, plain);
+}

@@ -203,6 +203,8 @@ fn shown(first: &Row, rows: &[Row]) -> Vec<Shown> {
         ("delay.mean_s", "Delay, mean", "us", 1e6),
         ("delay.p99_s", "Delay, 99 % quantile", "us", 1e6),
         ("bus.load", "Bus load", SHARE, 100.0),
+        ("energy_per_packet_j", "Energy per packet", "uJ", 1e6),
+        ("average_power_w", "Mean power", "W", 1.0),
     ]
     .into_iter()
     .filter(|(name, ..)| first.figure(name).is_some())

@@ -15,10 +15,16 @@ pub type Packet = (u64, u32, u32);
 
 /// A scenario of the given processors and settings for the given packets; no overhead.
 pub fn scenario(text: &str, packets: &[Packet]) -> Scenario {
+    scenario_with(text, packets, &[])
+}
+
+/// The same with keys set.
+pub fn scenario_with(text: &str, packets: &[Packet], sets: &[&str]) -> Scenario {
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
     let text = format!(
         "model = \"host\"\ntraffic = {{ source = \"fixed\", value = 1, rate = 1, overhead = 0 }}\n{BUS}{text}"
     );
-    let mut scenario = Scenario::parse(&text, "test", &[], Path::new("")).unwrap_or_else(|errors| {
+    let mut scenario = Scenario::parse(&text, "test", &sets, Path::new("")).unwrap_or_else(|errors| {
         panic!(
             "{:?}",
             errors.findings().iter().map(|one| (one.to_string(), one.problem().help())).collect::<Vec<_>>()
