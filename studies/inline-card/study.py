@@ -19,6 +19,7 @@ from typing import Any
 from forebay.study import Study, StudyRun, StudyScenario, bits, digits, join, percent, time
 
 from .claims import MTU, PAYLOAD, TRANSFERS, declare
+from .offload import offload
 
 NAMES = ["memory", "pci", "io", "core", "mac", "cpu"]
 SHOWN = ["memory", "PCI", "I/O", "AES", "line", "CPUs"]
@@ -71,6 +72,7 @@ def study(s: Study) -> None:
     lookaside(s, video)
     packet_size(s, video)
     buffers(s, video)
+    offload(s, video)
 
 
 def the_card(s: Study) -> None:
@@ -91,7 +93,7 @@ def the_card(s: Study) -> None:
             ],
             ["FPGA X0", "packet mover and PCI interface", "PCI; I/O"],
             ["FPGA X1", "transmit pipeline, AES", "AES"],
-            ["FPGA X2", "receive pipeline, AES", "not in the chain of the sender"],
+            ["FPGA X2", "receive pipeline, AES", "AES of the receiving side"],
             ["FPGA GRIP, Ethernet controller", "interface to the line, checksums", "I/O; line"],
         ],
         counterpart="[G] figure 15.1",

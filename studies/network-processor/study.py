@@ -29,6 +29,7 @@ from forebay.study import Study, StudyRun, StudyScenario, against, digits, join,
 
 from .chain import chain, chain_run_length, closed_forms
 from .claims import BUFFERS_OF_LIN, LIN_RATES, RUNS, SINGLE_RUNS, declare
+from .memory import memory
 from .points import STAGES, TIMES_US, mean, means, quotient, us
 
 # The paper's loads: mean time between packets in µs (section 5), and the same in ms as its figures have it.
@@ -107,6 +108,7 @@ def study(s: Study) -> None:
     chain_run_length(s, s.scenario("markov.toml"))
     closed_forms(s, waits)
     chain(s, s.scenario("markov.toml"))
+    memory(s, s.scenario("memory.toml"))
 
 
 def the_system(s: Study) -> None:
