@@ -145,3 +145,22 @@ fn md1k(load: f64, room: usize) -> f64 {
     let total: f64 = left.iter().sum();
     1.0 - 1.0 / (left[0] / total + load)
 }
+
+#[test]
+fn a_timeout_of_services_that_wait_for_nothing_is_noted() {
+    let notes = |keys: &str| {
+        let text = format!(
+            "model = \"pipeline\"\narrivals = {{ mean = \"9 us\" }}\n[[stage]]\nname = \"a\"\ntime = \"1 us\"\nbuffer = 9\n\
+             batch = 4\n{keys}\n"
+        );
+        let scenario = Scenario::parse(&text, "batch.toml", &[], Path::new(".")).unwrap();
+        let again = Scenario::parse(&scenario.resolved_toml(), "again.toml", &[], Path::new(".")).unwrap();
+        assert_eq!(again.pipeline, scenario.pipeline);
+        scenario.notes
+    };
+    let timeout = "batch_timeout = \"1 ms\"";
+    assert_eq!(notes(""), [""; 0]);
+    assert_eq!(notes(&format!("batch_min = 2\n{timeout}")), [""; 0]);
+    let noted = "`batch_timeout` of `a` has no effect with `batch_min = 1`";
+    assert_eq!(notes(&format!("batch_min = 1\n{timeout}")), [noted]);
+}
