@@ -394,9 +394,9 @@ def options(s: Study, custom: dict[str, Core], traffic: Traffic) -> Gains:
     """Cycles saved in per cent, by mix and key: a list of [protocol, AES, MD5] for each value."""
     s.section("Each option alone, custom instructions present (III.D)")
     printed = {
-        "dcache.ways": ("protocol, printed", [4], [10.0]),
-        "write_buffer.slots": ("protocol, printed", [32], [10.0]),
-        "memory.width": ("protocol and cryptography, printed", [128, 128], [30.0, 15.0]),
+        "dcache.ways": [("protocol, printed", 4, 10.0)],
+        "write_buffer.slots": [("protocol, printed", 32, 10.0)],
+        "memory.width": [("protocol, printed nearly 30", 128, 30.0), ("cryptography, printed 15", 128, 15.0)],
     }
     gains: Gains = {mix: {} for mix in MIXES}
     for name, key, values in OPTIONS:
@@ -404,10 +404,7 @@ def options(s: Study, custom: dict[str, Core], traffic: Traffic) -> Gains:
             base = custom[mix].parts()
             cores = traffic.cores(mix, True, [{key: value} for value in values])
             gains[mix][key] = [[saved(*pair) for pair in zip(base, one.parts())] for one in cores]
-            paper = []
-            if key in printed:
-                title, xs, ys = printed[key]
-                paper.append(s.paper(title, xs, ys, "III.D"))
+            paper = [s.paper(title, [x], [y], "III.D") for title, x, y in printed.get(key, [])]
             s.plot(
                 f"{name}, {mix} mix",
                 x=name,

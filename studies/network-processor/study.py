@@ -158,7 +158,6 @@ def loads(s: Study, points: Points) -> None:
         note="14,300 to 10,000 packets per second. BW serves a packet in 93.6 µs of the core, 5342 within "
         "0.5 s; ID in 81 µs, 6173. With runs of 40 µs ID loses packets behind A, and A's work for them is "
         "wasted.",
-        log_x=True,
     )
     s.plot(
         "Packets lost within 0.5 s",
@@ -166,7 +165,6 @@ def loads(s: Study, points: Points) -> None:
         "packets",
         [s.series(name, X, means(runs, "lost")) for name, runs in named],
         counterpart="[N] figure 10",
-        log_x=True,
     )
     rows: list[list[Any]] = []
     for at, gap in enumerate(GAPS):
@@ -244,7 +242,6 @@ def draw_queues(s: Study, points: Points) -> None:
         ],
         counterpart="[N] figure 11",
         note="Mean of the largest of each run. The core has one queue, FIFO 2.",
-        log_x=True,
     )
     s.plot(
         "Largest number of packets waiting, ID",
@@ -261,7 +258,6 @@ def draw_queues(s: Study, points: Points) -> None:
         counterpart="[N] figure 12",
         note="A packet of B (49 µs) is cut off once in runs of 40 µs and has to ask again; one of A (32 µs) "
         "is not. B falls behind, and the queue is before B.",
-        log_x=True,
     )
     s.plot(
         "The same with the stated run length, 0.5 s",
@@ -269,7 +265,6 @@ def draw_queues(s: Study, points: Points) -> None:
         "packets",
         lines(points.half_second, FIFOS_OF_ID),
         note="A run ends with its packet, so A and B have as many runs each: the queue is before A.",
-        log_x=True,
     )
 
 
@@ -430,7 +425,6 @@ def utilisation(s: Study, points: Points) -> None:
             "utilisation (%)",
             lines,
             paper=[s.paper(name, [0.07], [value], "section 5") for name, value in printed],
-            log_x=True,
             counterpart=counterpart,
             note=note,
         )
@@ -574,7 +568,6 @@ def delays(s: Study, points: Points, turns: StudyScenario) -> None:
             s.series("BW", X, [1e3 * b for _, b in total]),
             s.series("ID, run length 0.5 s", X, means(points.half_second, "delay_mean_s", 1e3)),
         ],
-        log_x=True,
     )
     s.plot(
         "Mean time from the core's first work for a packet to its last",
@@ -586,7 +579,6 @@ def delays(s: Study, points: Points, turns: StudyScenario) -> None:
             s.series("ID, run length 0.5 s", X, [1e3 * one for one in half]),
         ],
         log_y=True,
-        log_x=True,
     )
     s.measured(
         "id-core-delay",

@@ -28,6 +28,19 @@ LABELS = """[...document.querySelectorAll('figure > svg, figure .scroll > svg')]
     const cut = all.filter(([, one]) => one.left < box.left - 2 || one.right > end + 2).map(([text]) => `${name}: ${text} is cut`);
     const on = all.flatMap(([text, a], at) => all.slice(at + 1).filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom && b.top < a.bottom).map(([other]) => `${name}: ${text} on ${other}`));
     return cut.concat(on); }).slice(0, 5)"""
+# Of plots and tables: two ticks of an axis with one text, a value under a mark, slanted names that begin left of the figure, titles of
+# tables that go on beyond the window, columns that a wide window does not show, and code that stands as it was typed.
+DRAWN = """(() => { const box = (one) => one.getBoundingClientRect(), found = [], name = (one) => one.closest('figure')?.querySelector('figcaption b')?.textContent;
+    for (const svg of document.querySelectorAll('figure.plot > svg')) {
+        const ticks = [...svg.querySelectorAll(':scope > text.end:not([transform]), :scope > g > text.end:not([transform])')].map((one) => one.textContent);
+        if (new Set(ticks).size < ticks.length) found.push(`${name(svg)}: ticks ${ticks.join(' ')}`);
+        for (const text of svg.querySelectorAll('text.value')) { const a = box(text);
+            if ([...svg.querySelectorAll('.printed')].map(box).some((b) => a.left < b.right && b.left < a.right && a.top + 3 < b.bottom && b.top < a.bottom - 3)) found.push(`${name(svg)}: a mark upon ${text.textContent}`); }
+        for (const text of svg.querySelectorAll('text[transform]')) if (box(text).left < box(svg).left - 1) found.push(`${name(svg)}: ${text.textContent} is cut`); }
+    for (const one of document.querySelectorAll('caption')) if (one.checkVisibility() && box(one.firstElementChild ?? one).right > innerWidth) found.push(`the title ${one.textContent} is cut`);
+    for (const one of document.querySelectorAll('.scroll:has(> table)')) if (innerWidth > 1200 && !one.closest('details') && one.scrollWidth > one.clientWidth + 1) found.push(`${one.ariaLabel} is wider than the page`);
+    if (document.body.innerText.includes('`')) found.push(document.body.innerText.match(/.{0,30}`.{0,30}/)[0]);
+    return found.slice(0, 5); })()"""
 # Text with less contrast to what is behind it than WCAG 2.2 asks for (1.4.3): 4.5 to 1, of large text 3 to 1.
 FAINT = """(() => { const parts = (colour) => { const all = colour.match(/[\\d.]+/g).map(Number); return [...all.slice(0, 3).map((one) => (colour.startsWith('color(') ? 255 * one : one)), all[3] ?? 1]; };
     const light = (colour) => { const [r, g, b] = colour.map((one) => { const c = one / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from browser import Problem, find, launch
+from browser import DRAWN, FAINT, LABELS, Problem, find, launch
 
 HOST = """model = "host"
 seed = 1
@@ -117,6 +117,9 @@ def look(checks, name, page, path, width, dark, pictures):
     checks.that(figures, at, "no figures")
     for one in figures:
         checks.that(one["marks"] > 0 and one["words"] > 2, at, f"an empty figure: {one}")
+    for script in (LABELS, DRAWN, FAINT):
+        found = page.ask(script)
+        checks.that(not found, at, "; ".join(found))
     if pictures:
         height = min(page.ask("document.documentElement.scrollHeight"), 7000)
         page.looks(width, height, dark)
@@ -228,7 +231,7 @@ def without_scripts(checks, name, page, path):
 
 
 WRONG = """<!DOCTYPE html><html lang="en"><head><title>wrong</title></head><body style="width: 3000px">
-<main><figure class="plot"><svg></svg></figure><img src="http://192.0.2.1/x.png"></main><script>nowhere();</script></body></html>"""
+<main><figure class="plot"><figcaption><b>f</b></figcaption><svg><text class="end" y="20">1</text><text class="end" y="60">1</text></svg></figure>`a`<img src="http://192.0.2.1/x.png"></main><script>nowhere();</script></body></html>"""
 
 
 def would_see(browser, work):
@@ -238,7 +241,7 @@ def would_see(browser, work):
     with browser.page() as page:
         look(checks, "wrong", page, work / "wrong.html", 1400, False, None)
         quiet(checks, "wrong", page)
-    missing = [one for one in ("wider", "empty figure", "complaints", "network") if not any(one in line for line in checks.failed)]
+    missing = [one for one in ("wider", "empty figure", "complaints", "network", "ticks 1 1") if not any(one in line for line in checks.failed)]
     if missing:
         raise Problem(f"a wrong page is not seen to be wrong: {missing} of {checks.failed}")
 

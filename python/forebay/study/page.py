@@ -69,7 +69,8 @@ def series(name: str, xs: Sequence[Any], ys: Sequence[float], spread: Sequence[f
 
 
 def shown(value: Any) -> str:
-    """A value as text for a cell or an axis: numbers with three digits."""
+    """A value as text for a cell or an axis: numbers with three digits, of which zeros behind the point stay
+    unless the number ends there."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -82,7 +83,10 @@ def shown(value: Any) -> str:
         return f"{int(value):,}"
     if isinstance(value, numbers.Real):
         text = units.digits(float(value))
-        return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+        if "." not in text or "e" in text or "×" in text:
+            return text
+        short = text.rstrip("0").rstrip(".")
+        return short if math.isclose(float(short), value, rel_tol=1e-12) else text
     return str(value)
 
 

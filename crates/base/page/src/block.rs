@@ -64,9 +64,10 @@ impl From<PlotBlock> for Plot {
         let own: Vec<Series> = block.series.into_iter().map(Series::from).collect();
         let count = block.paper.len();
         let paper = block.paper.into_iter().enumerate().map(|(number, one)| {
-            // Of the series of the same name, or of those in the same order; else by itself.
-            let of = own.iter().position(|series| series.name == one.name);
-            let of = of.or((count == own.len()).then_some(number));
+            let mut of = belonging(&one.name, &own);
+            if of.is_empty() && count == own.len() {
+                of.push(number);
+            }
             let name =
                 if one.place.is_empty() { one.name.clone() } else { format!("{}, {}", one.name, one.place) };
             Series { name, printed: true, of, ..Series::from(one) }
@@ -83,6 +84,20 @@ impl From<PlotBlock> for Plot {
             counterpart: block.counterpart,
         }
     }
+}
+
+/// The series that printed values belong to, by the words before the comma: of `core, printed` the series `core`, or else all
+/// whose names go on behind that: `core, cold` and `core (warm)`.
+fn belonging(printed: &str, own: &[Series]) -> Vec<usize> {
+    let name = printed.split(", ").next().unwrap_or(printed);
+    if let Some(at) = own.iter().position(|series| series.name == printed || series.name == name) {
+        return vec![at];
+    }
+    let goes_on = |series: &Series| {
+        let rest = series.name.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(", ") || rest.starts_with(" ("))
+    };
+    own.iter().enumerate().filter(|(_, series)| goes_on(series)).map(|(at, _)| at).collect()
 }
 
 impl From<SeriesBlock> for Series {
@@ -113,6 +128,27 @@ impl From<HeatBlock> for Heat {
             unit: micro(&block.unit),
             note: micro(&block.note),
             counterpart: block.counterpart,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printed_values_belong_to_the_series_that_they_name() {
+        let own = ["protocol, reference", "protocol, tuned", "FIFO 1 (receive)", "BW", "BW, held"];
+        let own: Vec<Series> = own.iter().map(|name| Series::line(*name, Vec::new(), Vec::new())).collect();
+        for (name, of) in [
+            ("protocol, printed", vec![0, 1]),
+            ("protocol, tuned", vec![1]),
+            ("FIFO 1, printed 4", vec![2]),
+            ("BW, printed 86.3", vec![3]),
+            ("FIFO, printed", vec![]),
+            ("limit of BW, printed", vec![]),
+        ] {
+            assert_eq!(belonging(name, &own), of, "{name}");
         }
     }
 }

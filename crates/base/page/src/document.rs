@@ -87,7 +87,7 @@ pub fn header(frame: &Frame) -> Element {
         }
     };
     let lines = |class: &'static str, lines: &[String]| -> Vec<Element> {
-        lines.iter().map(|line| element("p").class(class).text(line.as_str())).collect()
+        lines.iter().map(|line| element("p").class(class).prose(line)).collect()
     };
     element("header")
         .child(element("p").class("name").text(frame.kind.as_str()))
@@ -128,9 +128,9 @@ pub fn parts(blocks: &[Block]) -> Vec<Element> {
                 parts.extend(part.take());
                 Some(open().child(element("h2").text(title.as_str())))
             }
-            Block::Text(words) => Some(part.unwrap_or_else(open).child(element("p").text(words.as_str()))),
+            Block::Text(words) => Some(part.unwrap_or_else(open).child(element("p").prose(words))),
             Block::Remark(words) => {
-                Some(part.unwrap_or_else(open).child(element("p").class("how").text(words.as_str())))
+                Some(part.unwrap_or_else(open).child(element("p").class("how").prose(words)))
             }
             Block::Table(one) => Some(part.unwrap_or_else(open).child(table(one))),
             Block::Heat(one) => Some(part.unwrap_or_else(open).child(one.figure())),
@@ -152,15 +152,40 @@ pub fn parts(blocks: &[Block]) -> Vec<Element> {
 
 /// A table that scrolls by itself where the window is narrow.
 pub fn table(table: &Table) -> Element {
+    let words: Vec<bool> = (0..table.head.len()).map(|column| is_of_words(table, column)).collect();
+    let cell = |kind: &'static str, column: usize, text: &String| {
+        let is_words = words.get(column) == Some(&true);
+        let class = [(is_words, "words"), (text.chars().count() > LONG, "long")];
+        let class: Vec<&str> = class.iter().filter(|(is, _)| *is).map(|(_, class)| *class).collect();
+        let cell = element(kind).text(text.as_str());
+        if class.is_empty() { cell } else { cell.class(class.join(" ")) }
+    };
     let row = |kind: &'static str, cells: &[String]| {
-        element("tr").children(cells.iter().map(|cell| element(kind).text(cell.as_str())))
+        element("tr").children(cells.iter().enumerate().map(|(column, text)| cell(kind, column, text)))
     };
     let body = element("tbody").children(table.rows.iter().map(|cells| row("td", cells)));
     let whole = element("table")
-        .child(element("caption").text(table.title.as_str()))
+        .child(caption(&table.title))
         .child(element("thead").child(row("th", &table.head)))
         .child(body);
     scroll(&table.title, whole)
+}
+
+/// Cells of more characters may be broken into lines.
+const LONG: usize = 26;
+
+/// Whether most of a column's cells are words, which begin at the left, and not numbers.
+fn is_of_words(table: &Table, column: usize) -> bool {
+    let cells = table.rows.iter().filter_map(|row| row.get(column)).filter_map(|cell| cell.chars().next());
+    let (words, all) = cells.fold((0, 0), |(words, all), first| {
+        (words + usize::from(first.is_alphabetic() || matches!(first, '[' | '(')), all + 1)
+    });
+    2 * words > all
+}
+
+/// The title of a table, which stays in the window while the table is scrolled.
+pub fn caption(title: &str) -> Element {
+    element("caption").child(element("span").text(title))
 }
 
 /// What stands below a figure or table: which one of a source it is the counterpart of, and what to see in it.

@@ -54,14 +54,37 @@ pub fn coloured(class: &str, slot: usize) -> String {
 /// The mark of a processor's slot: a shape as well, for those who see the colours alike.
 pub fn mark(slot: usize, x: f64, y: f64, radius: f64, class: &str) -> Element {
     let r = radius;
-    let path = match slot % 6 {
+    let path = match slot % 8 {
         0 => return element("circle").at("cx", x).at("cy", y).at("r", r).class(coloured(class, slot)),
         1 => polygon(&[(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)], 0.9, (x, y)),
         2 => polygon(&[(x, y - r), (x + r, y + r), (x - r, y + r)], 1.15, (x, y)),
         3 => polygon(&[(x, y - r), (x + r, y), (x, y + r), (x - r, y)], 1.3, (x, y)),
         4 => polygon(&[(x, y + r), (x + r, y - r), (x - r, y - r)], 1.15, (x, y)),
-        _ => polygon(
+        5 => polygon(
             &[(x - r, y - r), (x + r, y - r), (x, y), (x + r, y + r), (x - r, y + r), (x, y)],
+            1.1,
+            (x, y),
+        ),
+        6 => {
+            let (a, b) = (r, 0.36 * r);
+            let cross = [
+                (-b, -a),
+                (b, -a),
+                (b, -b),
+                (a, -b),
+                (a, b),
+                (b, b),
+                (b, a),
+                (-b, a),
+                (-b, b),
+                (-a, b),
+                (-a, -b),
+                (-b, -b),
+            ];
+            polygon(&cross.map(|(dx, dy)| (x + dx, y + dy)), 1.2, (x, y))
+        }
+        _ => polygon(
+            &[(x - r, y - r), (x, y), (x + r, y - r), (x + r, y + r), (x, y), (x - r, y + r)],
             1.1,
             (x, y),
         ),
@@ -242,17 +265,24 @@ pub fn axis_below_at(
         group = group.child(line((x, top), (x, bottom), if tick.labelled { "grid" } else { "grid faint" }));
     }
     // What is written first keeps its place; what would touch it is left out.
-    ticks.sort_by_key(|tick| !tick.first);
+    ticks.sort_by_key(|tick| (!tick.first, figures(tick.value)));
     let mut written: Vec<(f64, f64)> = Vec::new();
     for tick in ticks.iter().filter(|tick| tick.labelled) {
         let (x, content) = (scale.at(tick.value), units::round(label(tick.value)));
-        let half = width_of(&content, TEXT) / 2.0 + 3.0;
+        let half = width_of(&content, TEXT) / 2.0 + 1.5;
         if written.iter().all(|(from, to)| x + half <= *from || x - half >= *to) {
             written.push((x - half, x + half));
             group = group.child(text(x, bottom + 17.0, "middle", content));
         }
     }
     group.child(line((scale.start, bottom), (scale.end, bottom), "axis"))
+}
+
+/// How many figures a number has, zeros at its ends not counted; of a power of ten none.
+fn figures(value: f64) -> usize {
+    let text = format!("{value:e}");
+    let figures: String = text.split('e').next().unwrap_or("").chars().filter(char::is_ascii_digit).collect();
+    if figures == "1" { 0 } else { figures.trim_end_matches('0').len() }
 }
 
 /// The lines and values of an axis at the left of a chart, whose plot reaches from `left` to `right`.
@@ -294,6 +324,20 @@ mod tests {
         assert!(lines.iter().all(|line| width_of(line, TEXT) <= 80.0), "{lines:?}");
         assert_eq!(wrap("unbreakable", 10.0, TEXT), ["unbreakable"]);
         assert!(wrap("", 10.0, TEXT).is_empty());
+    }
+
+    #[test]
+    fn round_values_of_an_axis_are_written_before_others() {
+        let all = [1.0, 2.5, 5.0, 7.5, 10.0, 50.0];
+        let ticks = all.map(|value| Tick { value, labelled: true, first: value == 1.0 || value == 50.0 });
+        let scale = Scale::logarithmic(all, 0.0, 160.0).unwrap();
+        let mut out = String::new();
+        axis_below_at(&scale, ticks.into(), 0.0, 1.0, units::digits).write(&mut out);
+        assert!(
+            out.contains(">10</text>") && out.contains(">5</text>") && !out.contains(">7.5</text>"),
+            "{out}"
+        );
+        assert_eq!([10.0, 100.0, 2.5, 7.0, 1_024.0].map(figures), [0, 0, 2, 1, 4]);
     }
 
     #[test]

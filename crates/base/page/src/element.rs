@@ -78,6 +78,17 @@ impl Element {
         self
     }
 
+    /// Appends a sentence, in which what stands between backticks is code.
+    pub fn prose(self, words: &str) -> Self {
+        let parts: Vec<&str> = words.split('`').collect();
+        if parts.len().is_multiple_of(2) {
+            return self.text(words);
+        }
+        parts.iter().enumerate().filter(|(_, part)| !part.is_empty()).fold(self, |whole, (at, part)| {
+            if at % 2 == 0 { whole.text(*part) } else { whole.child(element("code").text(*part)) }
+        })
+    }
+
     /// Appends one of the page's own style sheets or scripts as it stands.
     pub fn verbatim(mut self, text: &'static str) -> Self {
         self.children.push(Node::Verbatim(text));
@@ -208,4 +219,20 @@ fn is_block(name: &str) -> bool {
             | "h1"
             | "h2"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backticks_in_pairs_are_code_and_one_alone_stays() {
+        let written = |words: &str| {
+            let mut out = String::new();
+            element("p").prose(words).write(&mut out);
+            out.trim_end().to_owned()
+        };
+        assert_eq!(written("`a<b` and `c`."), "<p><code>a&lt;b</code> and <code>c</code>.</p>");
+        assert_eq!(written("5 ` 6"), "<p>5 ` 6</p>");
+    }
 }

@@ -39,7 +39,7 @@ impl Heat {
             .child(crate::document::scroll(&self.title, draw(self)))
             .child(element("script").at("type", "application/json").class("data").json(self));
         figure.children(
-            remark(&self.counterpart, &self.note).map(|words| element("p").class("how").text(words)),
+            remark(&self.counterpart, &self.note).map(|words| element("p").class("how").prose(&words)),
         )
     }
 }
@@ -71,7 +71,7 @@ fn draw(heat: &Heat) -> Element {
         for (column, value) in values.iter().enumerate() {
             let x = side + step * column as f64;
             let (slot, strength) = shade.at(*value);
-            let words = units::round(units::digits(*value));
+            let words = units::shown(*value);
             let said = if heat.unit.is_empty() { format!("\u{d7}{words}") } else { words };
             let place = format!("{} {}, {} {}", heat.y, heat.rows[row], heat.x, heat.columns[column]);
             let cell = rect(x, y, step, CELL, &coloured("cell", slot))

@@ -29,9 +29,32 @@
     return thousands(whole) + (part ? `.${part}` : "");
   }
   const rounded = (text) => (/\.\d*$/.test(text) ? text.replace(/\.?0+$/, "") : text);
+  const number = (text) => Number(text.replaceAll(",", ""));
+  /** As units.rs: zeros behind the point stay unless the number ends there. */
+  function shown(value) {
+    const text = digits(value), short = rounded(text);
+    return Math.abs(number(short) - value) <= 1e-12 * Math.abs(value) ? short : text;
+  }
+  /** The values of an axis, with as many digits as tell them apart. */
+  function ticksOf(values) {
+    const by = Math.min(...values.slice(1).map((one, at) => Math.abs(one - values[at])).filter((one) => one > 0));
+    const right = (text, at) => text.includes("×") || Math.abs(number(text) - values[at]) <= 0.02 * by;
+    const said = values.map((one) => rounded(digits(one)));
+    if (by === Infinity || said.every(right)) return said;
+    for (let decimals = 0; decimals < 15; decimals += 1) {
+      const written = values.map((one) => one.toFixed(decimals));
+      if (written.every(right)) return written;
+    }
+    return said;
+  }
+  /** How many figures a number has, zeros at its ends not counted; of a power of ten none. */
+  function figures(value) {
+    const [text] = Math.abs(value).toExponential().split("e");
+    return text === "1" ? 0 : text.replace(".", "").length;
+  }
 
   // ---- Text, as draw.rs measures and breaks it: on the wide side.
-  const wide = (text) => text.length * TEXT * 0.58;
+  const wide = (text) => text.length * TEXT * 0.58, valued = (text) => text.length * 12 * 0.56;
   function wrap(text, room) {
     const lines = [];
     for (const word of text.match(/[^ \-/,]*[ \-/,]|[^ \-/,]+$/g) ?? []) {
@@ -95,6 +118,8 @@
     [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]],
     [[0, 1.15], [1.15, -1.15], [-1.15, -1.15]],
     [[-1.1, -1.1], [1.1, -1.1], [0, 0], [1.1, 1.1], [-1.1, 1.1], [0, 0]],
+    [[-0.43, -1.2], [0.43, -1.2], [0.43, -0.43], [1.2, -0.43], [1.2, 0.43], [0.43, 0.43], [0.43, 1.2], [-0.43, 1.2], [-0.43, 0.43], [-1.2, 0.43], [-1.2, -0.43], [-0.43, -0.43]],
+    [[-1.1, -1.1], [0, 0], [1.1, -1.1], [1.1, 1.1], [0, 0], [-1.1, 1.1]],
   ];
   /** The hollow mark of a printed value. */
   const PRINTED = [
@@ -104,13 +129,13 @@
     [[0, 5], [5, -4.5], [-5, -4.5]],
   ];
   function printed(parent, series, slot, x, y) {
-    const { of } = series[slot], alone = of === undefined;
-    const shape = alone ? series.slice(0, slot).filter((one) => one.printed && one.of === undefined).length : 0;
+    const { of = [] } = series[slot], alone = of.length !== 1;
+    const shape = alone ? series.slice(0, slot).filter((one) => one.printed && one.of?.length !== 1).length : 0;
     const points = PRINTED[shape % PRINTED.length].map(([dx, dy]) => `${x + dx},${y + dy}`).join(" ");
-    return make("polygon", { points, class: alone ? "printed alone" : `printed p${of % 8}` }, parent);
+    return make("polygon", { points, class: alone ? "printed alone" : `printed p${of[0] % 8}` }, parent);
   }
   function mark(parent, slot, x, y) {
-    const shape = SHAPES[slot % 6], cls = `fill point p${slot % 8}`;
+    const shape = SHAPES[slot % 8], cls = `fill point p${slot % 8}`;
     if (!shape) return make("circle", { cx: x, cy: y, r: 4, class: cls }, parent);
     const points = shape.map(([dx, dy]) => `${x + 4 * dx},${y + 4 * dy}`).join(" ");
     return make("polygon", { points, class: cls }, parent);
@@ -229,10 +254,10 @@
       view = to;
       draw();
     }
-    const shown = () => points.map((list, slot) => (off.has(slot) ? [] : list.filter((p) => !view || (p.x >= view[0] && p.x <= view[1]))));
+    const inView = () => points.map((list, slot) => (off.has(slot) ? [] : list.filter((p) => !view || (p.x >= view[0] && p.x <= view[1]))));
 
     function draw() {
-      const seen = shown().flat();
+      const seen = inView().flat();
       const all = Math.max(280, figure.clientWidth);
       svg.replaceChildren();
       reset.hidden = !view;
@@ -250,8 +275,9 @@
         [low, high] = [Math.floor(low / by + 1e-9) * by, Math.ceil(high / by - 1e-9) * by];
       }
       const right = all - RIGHT;
-      const left = Math.max(34, 12 + Math.max(0, ...axis(low, high, 1, 0, logY, 5).ticks.map((tick) => wide(rounded(digits(tick))))));
-      const begins = named && !logY && low > 0 ? ` (the axis begins at ${rounded(digits(low))})` : "";
+      const values = axis(low, high, 1, 0, logY, 5).ticks, words = ticksOf(values);
+      const left = Math.max(34, 12 + Math.max(0, ...words.map(wide)), named ? overhang(right) : 0);
+      const begins = named && !logY && low > 0 ? ` (the axis begins at ${rounded(ticksOf([low, ...values])[0])})` : "";
       const titles = wrap(data.y + begins, all), below = wrap(data.x, right - left);
       // Above bars stand their values.
       top = (named ? 16 : 10) + LINE * titles.length;
@@ -260,10 +286,10 @@
       size = { width: all, height: foot + LINE * below.length + 4 };
       svg.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
       const y = axis(low, high, bottom, top, logY, 5);
-      for (const tick of y.ticks) {
+      y.ticks.forEach((tick, at) => {
         make("line", { x1: left, x2: right, y1: y.at(tick), y2: y.at(tick), class: "grid" }, svg);
-        label(svg, left - 7, y.at(tick) + 4, "end", rounded(digits(tick)));
-      }
+        label(svg, left - 7, y.at(tick) + 4, "end", words[at]);
+      });
       titles.forEach((words, at) => label(svg, 0, 12 + LINE * at, "quiet", words));
       below.forEach((words, at) => label(svg, (left + right) / 2, foot + LINE * (at + 0.8), "middle quiet", words));
       if (named) bars(y, left, right, bottom);
@@ -284,13 +310,14 @@
         if (low === high) high = low + 1;
       }
       x = axis(low, high, left, right, data.log_x, Math.max(3, Math.floor((right - left) / 75)));
-      // Few values: ticks at them and nowhere else, those at the ends first.
+      // Few values: ticks at them and nowhere else, those at the ends first, then the round ones.
       const places = [...new Set(all)].sort((a, b) => a - b).filter((one) => one >= low && one <= high);
       const few = new Set(all).size <= PLACES && places.length > 1;
-      const ticks = few ? [places[0], places.at(-1), ...places.slice(1, -1)] : x.ticks;
+      const ticks = few ? [places[0], places.at(-1), ...places.slice(1, -1).sort((a, b) => figures(a) - figures(b))] : x.ticks;
+      const said = few ? ticks.map((tick) => rounded(digits(tick))) : ticksOf(ticks);
       const written = [];
-      for (const tick of ticks) {
-        const at = x.at(tick), words = rounded(digits(tick)), half = wide(words) / 2 + 3;
+      for (const [number, tick] of ticks.entries()) {
+        const at = x.at(tick), words = said[number], half = wide(words) / 2 + 1.5;
         make("line", { x1: at, x2: at, y1: top, y2: bottom, class: "grid" }, svg);
         if (written.some(([from, to]) => at + half > from && at - half < to)) continue;
         written.push([at - half, at + half]);
@@ -319,8 +346,8 @@
     }
 
     function bars(y, left, right, bottom) {
-      const names = data.series[0].xs, shown = data.series.map((_, slot) => slot).filter((slot) => !off.has(slot));
-      const visible = shown.filter((slot) => !data.series[slot].printed);
+      const names = data.series[0].xs, drawn = data.series.map((_, slot) => slot).filter((slot) => !off.has(slot));
+      const visible = drawn.filter((slot) => !data.series[slot].printed), ofPaper = drawn.filter((slot) => data.series[slot].printed);
       const part = (right - left) / names.length, width = (part * 0.8) / Math.max(1, visible.length);
       x = null;
       stops = [];
@@ -331,25 +358,31 @@
         else make("text", { x: middle, y: bottom + 14, class: "end", transform: turn }, svg).textContent = one;
       });
       // Values stand above the bars if there is room for all of them.
-      const said = visible.every((slot) => !data.series[slot].spread && points[slot].every((p) => wide(rounded(digits(p.y))) < width + 4));
+      const said = visible.every((slot) => !data.series[slot].spread && points[slot].every((p) => valued(shown(p.y)) + 1.5 <= width));
+      // Where the marks of printed values stand: in the middle of the bars that they are for.
+      const placed = (slot) => {
+        const orders = (data.series[slot].of ?? []).map((one) => visible.indexOf(one)).filter((order) => order >= 0);
+        const within = orders.length ? orders.reduce((sum, order) => sum + width * (order + 0.47), 0) / orders.length : part * 0.4;
+        return points[slot].filter((p) => names.includes(p.x)).map((p) => [p, left + part * (names.indexOf(p.x) + 0.1) + within, y.at(p.y)]);
+      };
+      const marks = ofPaper.flatMap(placed);
       visible.forEach((slot, order) => {
         const group = make("g", { class: `series p${slot % 8}` }, svg);
         for (const p of points[slot]) {
           const at = names.indexOf(p.x), from = left + part * (at + 0.1) + width * order;
           const high = y.at(logY ? p.y : Math.max(p.y, 0)), base = logY ? bottom : Math.min(bottom, y.at(Math.min(p.y, 0)));
           make("rect", { x: from, y: high, width: width * 0.94, height: Math.max(0, base - high), class: `fill point p${slot % 8}` }, group);
-          if (said) label(group, from + width * 0.47, high - 4, "middle value", rounded(digits(p.y)));
+          const over = marks.filter(([, x, y]) => Math.abs(x - from - width * 0.47) < width / 2 && y >= high - 22 && y < high + 6);
+          if (said) label(group, from + width * 0.47, Math.min(high, ...over.map(([, , y]) => y - 5)) - 4, "middle value", shown(p.y));
           if (p.half > 0) make("line", { x1: from + width * 0.47, x2: from + width * 0.47, y1: y.at(p.y - p.half), y2: y.at(p.y + p.half), class: "whisker" }, group);
           stops.push({ pixel: left + part * (at + 0.5), key: p.x, slot, p });
         }
       });
-      for (const slot of shown.filter((slot) => data.series[slot].printed)) {
-        const group = make("g", { class: `series p${slot % 8}` }, svg), { of } = data.series[slot];
-        for (const p of points[slot].filter((p) => names.includes(p.x))) {
-          const middle = left + part * (names.indexOf(p.x) + 0.5), order = visible.indexOf(of);
-          const at = order < 0 ? middle : middle - part * 0.4 + width * (order + 0.47);
-          printed(group, data.series, slot, at, y.at(p.y));
-          stops.push({ pixel: middle, key: p.x, slot, p });
+      for (const slot of ofPaper) {
+        const group = make("g", { class: `series p${slot % 8}` }, svg);
+        for (const [p, x, y] of placed(slot)) {
+          printed(group, data.series, slot, x, y);
+          stops.push({ pixel: left + part * (names.indexOf(p.x) + 0.5), key: p.x, slot, p });
         }
       }
     }
@@ -358,6 +391,15 @@
       const lines = data.series[0].xs.map((name) => wrap(name, part - 4));
       const fit = lines.every((one) => one.length <= 3 && one.every((words) => wide(words) <= part));
       return fit ? lines : null;
+    }
+    /** The room at the left that slanted names need, of which each ends below the middle of its bars. */
+    function overhang(right) {
+      const names = data.series[0].xs;
+      if (inLines((right - 34) / names.length)) return 0;
+      return Math.max(...names.map((name, at) => {
+        const share = (at + 0.5) / names.length;
+        return (0.71 * (wide(name) + TEXT) - right * share) / (1 - share);
+      }));
     }
     function namesHeight(part) {
       const lines = inLines(part);

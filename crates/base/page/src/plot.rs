@@ -69,9 +69,9 @@ pub struct Series {
     /// Whether a source prints these values: marks without a line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub printed: bool,
-    /// Of printed values: the series of the plot that they belong to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub of: Option<usize>,
+    /// Of printed values: the series of the plot that they belong to, or the several that they are for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub of: Vec<usize>,
 }
 
 impl Series {
@@ -136,7 +136,7 @@ impl Plot {
         figure
             .child(drawing)
             .children(
-                remark(&self.counterpart, &self.note).map(|words| element("p").class("how").text(words)),
+                remark(&self.counterpart, &self.note).map(|words| element("p").class("how").prose(&words)),
             )
             .children(self.values())
             .child(element("script").at("type", "application/json").class("data").json(self))
@@ -179,7 +179,7 @@ impl Plot {
             }
         }
         let table = element("table")
-            .child(element("caption").text(format!("{}: {}", self.title, self.y)))
+            .child(crate::document::caption(&format!("{}: {}", self.title, self.y)))
             .child(element("thead").child(head))
             .child(element("tbody").children(rows));
         Some(

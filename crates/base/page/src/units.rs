@@ -138,6 +138,37 @@ pub fn round(text: String) -> String {
     unit.map_or_else(|| number.to_owned(), |unit| format!("{number}{NO_BREAK}{unit}"))
 }
 
+/// A value in a drawing or a table: three digits, of which zeros behind the point stay unless the number ends there: 1.4 as it was
+/// given, and `1.40` if that is rounded.
+pub fn shown(value: f64) -> String {
+    let (text, short) = (digits(value), round(digits(value)));
+    let is_exact = number(&short).is_some_and(|read| (read - value).abs() <= 1e-12 * value.abs());
+    if is_exact { short } else { text }
+}
+
+/// The values of an axis, with as many digits as tell them apart.
+pub fn ticks(values: &[f64]) -> Vec<String> {
+    let steps = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).filter(|step| *step > 0.0);
+    let step = steps.fold(f64::INFINITY, f64::min);
+    let said: Vec<String> = values.iter().map(|value| round(digits(*value))).collect();
+    let is_right = |(text, value): (&String, &f64)| {
+        text.contains('\u{d7}') || number(text).is_some_and(|read| (read - value).abs() <= 0.02 * step)
+    };
+    if !step.is_finite() || said.iter().zip(values).all(is_right) {
+        return said;
+    }
+    let written = |decimals: usize| -> Vec<String> {
+        values.iter().map(|value| format!("{value:.decimals$}")).collect()
+    };
+    let decimals = (0..15).find(|decimals| written(*decimals).iter().zip(values).all(is_right));
+    decimals.map_or(said, written)
+}
+
+/// The number that a text of [`digits`] says, unless it has a power of ten.
+fn number(text: &str) -> Option<f64> {
+    text.replace(',', "").parse().ok()
+}
+
 /// Times that are written as scenarios have them, `17.6 us` or `(us)`, with the letter of the unit: `17.6 µs`.
 pub fn micro(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -217,6 +248,29 @@ mod tests {
             assert_eq!(digits(value), text);
         }
         assert_eq!(plain("2.40×10⁻⁷ ×10.0 17.6\u{a0}µs \u{2013}"), "2.40e-7 x10.0 17.6 us -");
+    }
+
+    #[test]
+    fn zeros_stay_where_they_are_digits_and_ticks_are_told_apart() {
+        for (value, text) in [
+            (1.4, "1.4"),
+            (1.3998, "1.40"),
+            (0.9999, "1.00"),
+            (1.0, "1"),
+            (72.03, "72.0"),
+            (1e4, "10,000"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(shown(value), text);
+        }
+        assert_eq!(ticks(&[0.0, 5_000.0, 10_000.0]), ["0", "5,000", "10,000"]);
+        assert_eq!(
+            ticks(&[0.998, 0.9985, 0.999, 0.9995, 1.0]),
+            ["0.9980", "0.9985", "0.9990", "0.9995", "1.0000"]
+        );
+        assert_eq!(ticks(&[1e-9, 2e-9]), ["1.00×10⁻⁹", "2.00×10⁻⁹"]);
+        assert_eq!(ticks(&[7.0]), ["7"]);
+        assert_eq!(ticks(&[0.9975, 0.9975, 0.998]), ["0.9975", "0.9975", "0.9980"]);
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn frame(findings: &Findings, title: &str) -> Frame {
         kind: format!("Forebay study: {title}"),
         verdict,
         warnings,
-        intro: findings.about.iter().skip(1).cloned().collect(),
+        intro: findings.about.iter().skip(1).map(|words| micro(words)).collect(),
         ..Frame::default()
     }
 }

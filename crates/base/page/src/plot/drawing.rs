@@ -30,6 +30,12 @@ struct Frame {
     bottom: f64,
 }
 
+/// Size of the text of values above bars; parts.css says the same.
+const VALUE: f64 = 12.0;
+
+/// How high and how wide slanted text is, of its length.
+const SLANT: f64 = 0.71;
+
 /// Names below bars: in lines where they fit, else slanted.
 enum Names {
     Lines(Vec<Vec<String>>),
@@ -44,11 +50,16 @@ impl Plot {
             Xs::Numbers(_) => None,
         };
         let (y, from) = self.values_axis(names.is_some())?;
-        let ticks = y.ticks();
-        let widest = ticks.iter().map(|tick| width_of(&units::round(units::digits(tick.value)), TEXT));
-        let left = widest.fold(22.0, f64::max) + 12.0;
+        let values: Vec<f64> = y.ticks().iter().map(|tick| tick.value).chain(from).collect();
+        let words = units::ticks(&values);
+        let said = |value: f64| {
+            let at = values.iter().position(|one| *one == value);
+            at.and_then(|at| words.get(at).cloned()).unwrap_or_else(|| units::digits(value))
+        };
+        let widest = words.iter().map(|words| width_of(words, TEXT)).fold(22.0, f64::max);
+        let left = names.map_or(0.0, |names| Names::overhang(names)).max(widest + 12.0);
         let title = match from {
-            Some(from) => format!("{} (the axis begins at {})", self.y, units::round(units::digits(from))),
+            Some(from) => format!("{} (the axis begins at {})", self.y, units::round(said(from))),
             None => self.y.clone(),
         };
         let titles = wrap(&title, WIDTH, TEXT);
@@ -61,7 +72,7 @@ impl Plot {
         let foot = frame.bottom + labels.as_ref().map_or(LINE + 6.0, Names::height);
         let height = foot + LINE * below.len() as f64 + 4.0;
         let mut chart = svg(WIDTH, height, &format!("{}: {}", self.title, self.y));
-        chart = chart.child(axis_left(&y, left, RIGHT, units::digits));
+        chart = chart.child(axis_left(&y, left, RIGHT, said));
         for (at, words) in titles.iter().enumerate() {
             chart = chart.child(text(0.0, 12.0 + LINE * at as f64, "quiet", words.as_str()));
         }
@@ -164,11 +175,27 @@ impl Plot {
         let edge =
             |number: usize, order: usize| frame.left + step * (number as f64 + 0.1) + width * order as f64;
         // Values stand above the bars if there is room for all of them.
-        let said = |value: f64| units::round(units::digits(value));
-        let fits = |value: &f64| width_of(&said(*value), TEXT) < width + 4.0;
+        let fits = |value: &f64| units::shown(*value).chars().count() as f64 * VALUE * 0.56 + 1.5 <= width;
         let values = own.iter().flat_map(|slot| &self.series[*slot].ys).filter(|value| value.is_finite());
         let is_said =
             own.iter().all(|slot| self.series[*slot].spread.is_empty()) && values.into_iter().all(fits);
+        // Where the marks of printed values stand: in the middle of the bars that they are for.
+        let places = |series: &Series| -> Vec<(String, f64, f64)> {
+            let Xs::Names(places) = &series.xs else { return Vec::new() };
+            let orders = series.of.iter().filter_map(|of| own.iter().position(|slot| slot == of));
+            let orders: Vec<f64> = orders.map(|order| width * (order as f64 + 0.47)).collect();
+            let within = match orders.len() {
+                0 => step * 0.4,
+                count => orders.iter().sum::<f64>() / count as f64,
+            };
+            let place = |(place, value): (&String, &f64)| {
+                let number = names.iter().position(|name| name == place)?;
+                value.is_finite().then(|| (place.clone(), edge(number, 0) + within, *value))
+            };
+            places.iter().zip(&series.ys).filter_map(place).collect()
+        };
+        let printed = self.series.iter().filter(|series| series.printed).flat_map(places);
+        let marks: Vec<(f64, f64)> = printed.map(|(_, x, value)| (x, y.at(value))).collect();
         let mut chart = chart;
         for (order, slot) in own.iter().enumerate() {
             let series = &self.series[*slot];
@@ -185,22 +212,20 @@ impl Plot {
                     group = group.child(line((middle, y.at(low)), (middle, y.at(high)), "whisker"));
                 }
                 if is_said {
-                    group = group.child(text(middle, top - 4.0, "middle value", said(*value)));
+                    let over = marks.iter().filter(|(x, at)| {
+                        (x - middle).abs() < width / 2.0 && (top - 22.0..top + 6.0).contains(at)
+                    });
+                    let above = over.map(|(_, at)| at - 5.0).fold(top, f64::min);
+                    group = group.child(text(middle, above - 4.0, "middle value", units::shown(*value)));
                 }
             }
             chart = chart.child(group);
         }
         for (slot, series) in self.series.iter().enumerate().filter(|(_, series)| series.printed) {
             let mut group = element("g").class(coloured("series", slot));
-            let order = series.of.and_then(|of| own.iter().position(|slot| *slot == of));
-            let Xs::Names(places) = &series.xs else { continue };
-            for (place, value) in places.iter().zip(&series.ys).filter(|(_, value)| value.is_finite()) {
-                let Some(number) = names.iter().position(|name| name == place) else { continue };
-                let middle = order.map_or(frame.left + step * (number as f64 + 0.5), |order| {
-                    edge(number, order) + width * 0.47
-                });
-                let title = format!("{}, {place}: {}", series.name, units::digits(*value));
-                group = group.child(self.printed(slot, middle, y.at(*value)).title(title));
+            for (place, x, value) in places(series) {
+                let title = format!("{}, {place}: {}", series.name, units::digits(value));
+                group = group.child(self.printed(slot, x, y.at(value)).title(title));
             }
             chart = chart.child(group);
         }
@@ -219,11 +244,24 @@ impl Names {
         }
     }
 
+    /// The room at the left that slanted names need, of which each ends below the middle of its bars.
+    fn overhang(names: &[String]) -> f64 {
+        let count = names.len() as f64;
+        let room = |(number, name): (usize, &String)| {
+            let share = (number as f64 + 0.5) / count;
+            (SLANT * (width_of(name, TEXT) + TEXT) - RIGHT * share) / (1.0 - share)
+        };
+        match Names::of(names, (RIGHT - 34.0) / count) {
+            Names::Slanted(_) => names.iter().enumerate().map(room).fold(0.0, f64::max),
+            Names::Lines(_) => 0.0,
+        }
+    }
+
     /// The room that they take.
     fn height(&self) -> f64 {
         match self {
             Names::Lines(lines) => 6.0 + LINE * lines.iter().map(Vec::len).max().unwrap_or(1) as f64,
-            Names::Slanted(widest) => 14.0 + 0.71 * widest,
+            Names::Slanted(widest) => 14.0 + SLANT * widest,
         }
     }
 
@@ -260,10 +298,10 @@ impl Plot {
     /// The mark of a printed value of a series: hollow, in the colour of the series that it belongs to; else in that of text,
     /// and of another shape for each of those.
     pub(super) fn printed(&self, slot: usize, x: f64, y: f64) -> Element {
-        let alone = |series: &&Series| series.printed && series.of.is_none();
-        let (shape, class) = match self.series[slot].of {
-            Some(of) => (0, coloured("printed", of)),
-            None => (self.series[..slot].iter().filter(alone).count(), "printed alone".to_owned()),
+        let alone = |series: &&Series| series.printed && series.of.len() != 1;
+        let (shape, class) = match self.series[slot].of[..] {
+            [of] => (0, coloured("printed", of)),
+            _ => (self.series[..slot].iter().filter(alone).count(), "printed alone".to_owned()),
         };
         let mut path = Path::default();
         for (at, (dx, dy)) in PRINTED[shape % PRINTED.len()].iter().enumerate() {

@@ -89,7 +89,7 @@ fn readings(findings: &Findings) -> Vec<Element> {
              their bands.",
             one.says, one.held, one.claims
         );
-        element("p").text(units::micro(&words))
+        element("p").prose(&units::micro(&words))
     });
     sentences.collect()
 }
@@ -130,8 +130,8 @@ fn row(claim: &Claim) -> Element {
         format!("Other reading: {} With it the values are {word} the band: {}", under.says, under.figure)
     }));
     let notes = notes.iter().filter(|note| !note.is_empty());
-    let notes = notes.map(|note| element("p").class("why").text(units::micro(note)));
-    let found = element("td").child(verdict).child(element("p").text(units::micro(&claim.figure)));
+    let notes = notes.map(|note| element("p").class("why").prose(&units::micro(note)));
+    let found = element("td").child(verdict).child(element("p").prose(&units::micro(&claim.figure)));
     let found = found.children(notes);
     element("tr").at("id", claim.id.as_str()).child(statement(claim)).child(band(claim)).child(found)
 }
@@ -162,7 +162,7 @@ fn statement(claim: &Claim) -> Element {
         cell = cell.child(element("cite").text(claim.place.as_str()));
     }
     let class = if claim.quote.is_empty() { "says alone" } else { "says" };
-    cell.child(element("p").class(class).text(units::micro(&claim.claim)))
+    cell.child(element("p").class(class).prose(&units::micro(&claim.claim)))
         .child(element("code").text(claim.id.as_str()))
 }
 
@@ -174,7 +174,7 @@ fn parameters(parameters: &[Parameter]) -> Option<Element> {
             Whose::Printed => format!(" (printed, {})", one.source),
             Whose::Assumed => format!(" (assumed: {})", one.source),
         };
-        let source = element("span").text(units::micro(&source));
+        let source = element("span").prose(&units::micro(&source));
         element("li").child(element("b").text(value)).child(source)
     };
     let list = element("ul").class("parameters").children(parameters.iter().map(item));
@@ -211,7 +211,7 @@ fn band(claim: &Claim) -> Element {
     };
     element("td")
         .child(element("b").text(ends))
-        .child(element("p").class("why").text(units::micro(&band.source)))
+        .child(element("p").class("why").prose(&units::micro(&band.source)))
         .children(claim.since.as_ref().map(|since| {
             let set = format!("Set on {} (commit {}).", since.date, since.commit);
             element("p").class("why").text(set)

@@ -34,7 +34,7 @@ pub(super) fn section(runs: &[Record]) -> Element {
     let tables = tables.into_iter().flatten().map(|table| document::scroll("Runs", table));
     element("section")
         .child(element("h2").text("Runs"))
-        .children(notes.into_iter().map(|note| element("p").class("how").text(units::micro(note))))
+        .children(notes.into_iter().map(|note| element("p").class("how").prose(&units::micro(note))))
         .child(element("details").child(element("summary").text(summary)).children(tables))
 }
 
