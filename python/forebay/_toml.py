@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import re
@@ -11,10 +12,40 @@ from typing import Any
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
+_UNITS = {"D": "d", "h": "h", "m": "m", "s": "s", "ms": "ms", "us": "us", "ns": "ns", "ps": "ps"}
+
+
 def plain(value: Any) -> Any:
-    """A value of numpy as one of Python; others as they are."""
-    item = getattr(value, "item", None)
-    return item() if callable(item) and not isinstance(value, (str, Mapping)) else value
+    """A value of numpy or pandas as one of Python: an array as a list, a span of time as text with its unit.
+
+    Raises
+    ------
+    TypeError
+        If it is a date, or a span of months or years.
+    ValueError
+        If it is no time (NaT).
+    """
+    if isinstance(value, datetime.timedelta):  # pandas' too, which has nanoseconds besides
+        whole = value // datetime.timedelta(microseconds=1)
+        return f"{1000 * int(whole) + getattr(value, 'nanoseconds', 0)} ns"
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind not in ("m", "M"):
+        turned = getattr(value, "tolist", None) or getattr(value, "item", None)
+        return turned() if callable(turned) and not isinstance(value, (str, Mapping)) else value
+    import numpy
+
+    array = numpy.asarray(value)
+    unit, count = numpy.datetime_data(array.dtype)
+    if kind == "M" or unit not in _UNITS:
+        raise TypeError(f"a value of type {array.dtype} has no place in a scenario: {value!r}")
+    if numpy.isnat(array).any():
+        raise ValueError(f"no time (NaT) has no place in a scenario: {value!r}")
+    spans = (array.astype("int64") * count).tolist()
+    return (
+        [f"{span} {_UNITS[unit]}" for span in spans]
+        if isinstance(spans, list)
+        else f"{spans} {_UNITS[unit]}"
+    )
 
 
 def inline(value: Any) -> str:

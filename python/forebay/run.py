@@ -78,7 +78,10 @@ class Run:
     def packets(self) -> Packets:
         """Every packet of the run, if it was made with ``packets=True``."""
         if self._packets is None:
-            raise FigureError("the run has no packets", hint="simulate with packets=True (host model)")
+            raise FigureError(
+                "the run has no packets",
+                hint="simulate with packets=True (host model); a run that was pickled has left them behind",
+            )
         return self._packets
 
     def __getitem__(self, path: str) -> float:
@@ -127,6 +130,15 @@ class Run:
         from forebay import plots
 
         return plots.run(self, **options)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other run has the same scenario, seed and figures."""
+        if not isinstance(other, Run):
+            return NotImplemented
+        return (self._document, self.seed, self.cut) == (other._document, other.seed, other.cut)
+
+    def __hash__(self) -> int:
+        return hash((self._document, self.seed))
 
     def __getstate__(self) -> dict[str, Any]:
         # Packets stay: a table of a million rows is made again from scenario and seed.
@@ -198,7 +210,16 @@ class Replications(Sequence[Run]):
     def __getitem__(self, at: slice) -> tuple[Run, ...]: ...
 
     def __getitem__(self, at: int | slice) -> Run | tuple[Run, ...]:
+        if isinstance(at, str):
+            raise TypeError(f"several runs have no one figure: expected estimate({at!r}) or values({at!r})")
         return self._runs[at]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other runs have the same scenario, seeds and figures."""
+        return self._runs == other._runs if isinstance(other, Replications) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._runs)
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -230,7 +251,16 @@ class Replications(Sequence[Run]):
         """One row per run: its seed and all figures."""
         import pandas
 
-        return pandas.DataFrame([{"seed": run.seed, **run.flat()} for run in self._runs])
+        return pandas.DataFrame(self._rows())
+
+    def to_polars(self) -> polars.DataFrame:
+        """The same as a DataFrame of polars."""
+        import polars
+
+        return polars.DataFrame(self._rows())
+
+    def _rows(self) -> list[dict[str, float]]:
+        return [{"seed": run.seed} | run.flat() | {"seed": run.seed} for run in self._runs]
 
     def __repr__(self) -> str:
         return f"<forebay.Replications: {len(self)} runs of {self.scenario.name}{self._state()}>"

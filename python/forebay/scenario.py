@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from forebay import _forebay, _toml
 from forebay._progress import Progress, Watch
 from forebay._sequential import simulate_until
-from forebay.errors import Interrupted, PolicyError
+from forebay.errors import Interrupted, PolicyError, ScenarioError
 from forebay.run import Replications, Run
 from forebay.stats import Until
 
@@ -238,6 +238,12 @@ class Scenario:
         scenario, chosen = self._with_policy(policy)
         if seed is not None and not 0 <= seed < 2**64:
             raise ValueError(f"seed is {seed}; expected a whole number from 0 to 2^64 - 1")
+        given = "packets=True" if packets else "a policy" if chosen is not None else None
+        if given is not None and self.model != "host":
+            raise ScenarioError(
+                f"{self.name}: {given} has no effect in the model {self.model}",
+                hint="leave it out; a pipeline has the time series `series` and the policy `grant` of its servers",
+            )
         if isinstance(replications, str):
             replications = Until.parse(replications)
         if isinstance(replications, Until):

@@ -239,6 +239,8 @@ def _objectives(minimise: Objective, maximise: Objective) -> dict[str, str]:
 
 def _values(key: str, values: Any) -> Any:
     """A range or a list of choices, with numbers of Python in place of those of numpy."""
+    if not isinstance(values, (tuple, list)) and callable(getattr(values, "tolist", None)):
+        values = _toml.plain(values)
     if isinstance(values, tuple):
         plain: Any = tuple(_toml.plain(one) for one in values)
         numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in plain[:2])

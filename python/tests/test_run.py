@@ -139,6 +139,19 @@ def test_a_run_is_pickled_with_its_figures(host: fb.Scenario) -> None:
     assert (other.document, other.seed, other.scenario) == (run.document, run.seed, run.scenario)
 
 
+def test_runs_are_equal_by_their_figures(host: fb.Scenario) -> None:
+    run = host.simulate(packets=True)
+    copied = pickle.loads(pickle.dumps(run))
+    assert run == copied == host.simulate() != host.simulate(seed=8) and len({run, copied}) == 1
+    with pytest.raises(fb.FigureError, match="pickled has left them behind"):
+        _ = copied.packets
+    several = host.simulate(replications=2)
+    assert several == host.simulate(replications=2, threads=1) != host.simulate(replications=3)
+    with pytest.raises(TypeError, match=r"estimate\('throughput_bps'\)"):
+        _ = several["throughput_bps"]  # type: ignore[call-overload]
+    assert several.to_polars()["seed"].to_list() == several.to_pandas()["seed"].tolist() == [7, 8]
+
+
 def test_runs_are_shown_in_notebooks(host: fb.Scenario) -> None:
     run = host.simulate()
     assert "total_latency.p99_s" in run._repr_html_()

@@ -1,10 +1,12 @@
 """Scenarios: from files, text and dictionaries; settings; errors with their places."""
 
+import datetime
 import json
 import pickle
 from pathlib import Path
 
 import numpy
+import pandas
 import pytest
 
 import forebay as fb
@@ -126,6 +128,42 @@ def test_a_missing_file_and_a_value_without_a_place_in_toml(host: fb.Scenario, t
         fb.Scenario(tmp_path / "none.toml")
     with pytest.raises(TypeError, match="has no place in a scenario"):
         host.set("seed", object())
+
+
+@pytest.mark.parametrize(
+    ("span", "seconds"),
+    [
+        (numpy.timedelta64(50, "ns"), 50e-9),
+        (numpy.timedelta64(5, "10us"), 50e-6),
+        (pandas.Timedelta(50_500, "ns"), 50.5e-6),
+        (datetime.timedelta(days=1), 86400.0),
+    ],
+)
+def test_spans_of_time_keep_their_unit(pipeline_file: Path, span: object, seconds: float) -> None:
+    scenario = fb.Scenario(pipeline_file).set("stage.work.time", span)
+    assert scenario.resolved["stage"][1]["time"] == seconds
+
+
+def test_lists_of_numpy_and_pandas_are_lists(pipeline_file: Path) -> None:
+    spans = pandas.Series(pandas.to_timedelta([30, 40], unit="us"))
+    for times in (numpy.array([30e-6, 40e-6]), numpy.array([30, 40], dtype="m8[us]"), spans):
+        stage = {"name": "only", "times": times, "buffer": 3}
+        found = fb.Scenario({"model": "pipeline", "arrivals": {"mean": 1e-3}, "stage": [stage]}).resolved
+        assert found["stage"][0]["times"] == [30e-6, 40e-6]
+
+
+@pytest.mark.parametrize("value", [numpy.datetime64("2026-01-01", "ns"), numpy.timedelta64(1, "Y")])
+def test_dates_and_years_are_no_times(pipeline_file: Path, value: object) -> None:
+    with pytest.raises(TypeError, match="has no place in a scenario"):
+        fb.Scenario(pipeline_file).set("stage.work.time", value)
+    with pytest.raises(ValueError, match="NaT"):
+        fb.Scenario(pipeline_file).set("stage.work.time", numpy.timedelta64("NaT", "us"))
+
+
+def test_what_only_hosts_have_is_refused_elsewhere(pipeline_file: Path) -> None:
+    for given in ({"packets": True}, {"policy": fb.Placement()}):
+        with pytest.raises(fb.ScenarioError, match="has no effect in the model pipeline"):
+            fb.Scenario(pipeline_file).simulate(**given)
 
 
 def test_errors_are_pickled_whole() -> None:

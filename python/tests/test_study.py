@@ -16,7 +16,7 @@ import pytest
 
 from forebay import study
 from forebay.errors import Error, FigureError, ScenarioError, StudyError
-from forebay.study import Findings, Study
+from forebay.study import Findings, Study, page
 from forebay.study.command import main
 
 HOST = """model = "host"
@@ -524,3 +524,10 @@ def test_a_folder_with_a_dot_is_a_study(tmp_path: Path) -> None:
     files = StudyFiles("my.study-2", {"study.py": "from .part import NUMBER\n", "part.py": "NUMBER = 7\n"}, tmp_path)
     with imported(files) as module:
         assert module.NUMBER == 7
+
+
+def test_cells_keep_zeros_that_are_digits() -> None:
+    values = [1.4, 1.3998, 0.9999, 1.0, 72.03, 32, 1234.5, 0.25, 5e-9, True, None]
+    assert [page.shown(value) for value in values] == [
+        "1.4", "1.40", "1.00", "1", "72.0", "32", "1,235", "0.25", "5.00×10⁻⁹", "yes", "–",
+    ]  # fmt: skip

@@ -99,6 +99,7 @@ pub(crate) struct Counts {
     pub own: Vec<OwnCounts>,
     delays: Histogram<u64>,
     pub delay_sum: u128,
+    delay_max: u64,
     pub fingerprint: u64,
 }
 
@@ -115,13 +116,14 @@ impl Counts {
             own: vec![OwnCounts::default(); own],
             delays: Histogram::new(3).expect("three digits are a valid precision"),
             delay_sum: 0,
+            delay_max: 0,
             fingerprint: 0xcbf2_9ce4_8422_2325,
         }
     }
 
     /// Begins anew when the run is warm.
     pub fn restart(&mut self, now: Time) {
-        (self.generated, self.processed, self.delay_sum) = (0, 0, 0);
+        (self.generated, self.processed, self.delay_sum, self.delay_max) = (0, 0, 0, 0);
         self.in_flight_before = self.in_flight;
         self.delays.reset();
         for stage in &mut self.stages {
@@ -141,6 +143,7 @@ impl Counts {
     #[inline]
     pub fn delay(&mut self, delay: Duration) {
         self.delay_sum += u128::from(delay.0);
+        self.delay_max = self.delay_max.max(delay.0);
         // Grows to hold any time; `saturating_record` would cut at what it holds now.
         let _ = self.delays.record(delay.0);
     }
@@ -151,14 +154,15 @@ impl Counts {
             return Delay::default();
         }
         let seconds = |ps: u64| ps as f64 / PS_PER_S as f64;
-        let quantile = |q| seconds(self.delays.value_at_quantile(q));
+        // A value of the histogram is the upper end of its bin.
+        let quantile = |q| seconds(self.delays.value_at_quantile(q).min(self.delay_max));
         Delay {
             mean_s: self.delay_sum as f64 / self.delays.len() as f64 / PS_PER_S as f64,
             p50_s: quantile(0.5),
             p90_s: quantile(0.9),
             p99_s: quantile(0.99),
             p999_s: quantile(0.999),
-            max_s: seconds(self.delays.max()),
+            max_s: seconds(self.delay_max),
         }
     }
 }
@@ -257,7 +261,7 @@ pub struct ServerOutcome {
     pub breakdowns: Option<u64>,
 }
 
-/// Delays in seconds; quantiles to three digits.
+/// Delays in seconds; quantiles to three digits, mean and maximum exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Delay {
     /// Mean.

@@ -19,6 +19,8 @@ pub const PARTS: &[Part] = &[
 pub const CARD_PARTS: &[Part] = &[Part::once("", CARD), Part::several("resource", RESOURCE)];
 
 const COUNT: u64 = u32::MAX as u64;
+/// What works at once has a place in memory from the beginning.
+pub(super) const WORKERS: u64 = 65_536;
 const BYTES_MAX: u64 = 1 << 30;
 const TIME: Takes = Time("0 s", "213 d");
 
@@ -230,7 +232,7 @@ const SERVER: &[Key] = &[
     ),
     key(
         "contexts",
-        Whole(Unit::None, 1, COUNT),
+        Whole(Unit::None, 1, WORKERS),
         Is("1"),
         "busy-waiting: packets that can hold the server at once (hardware threads)",
         "4",
@@ -363,7 +365,7 @@ const STAGE: &[Key] = &[
     ),
     key(
         "units",
-        Whole(Unit::None, 1, COUNT),
+        Whole(Unit::None, 1, WORKERS),
         Is("1"),
         "number of the stage's own units, which work in parallel; not with `server`",
         "2",

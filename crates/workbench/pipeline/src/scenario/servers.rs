@@ -5,7 +5,7 @@ use forebay_scenario::{Section, Unit, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{PARTS, breakdowns, known};
+use super::{PARTS, breakdowns, known, schema};
 use crate::description::{Discipline, Grant, RunEnds, Server};
 use crate::law::Law;
 
@@ -57,7 +57,7 @@ fn discipline(
     let law = |time| if exponential { Law::Exponential(time) } else { Law::Constant(time) };
     let switch_delay = section.time("switch_delay").unwrap_or(Duration::ZERO);
     let run_length = section.time("run_length");
-    let contexts = section.whole("contexts", Unit::None, 1, u32::MAX.into()).unwrap_or(1) as u32;
+    let contexts = section.whole("contexts", Unit::None, 1, schema::WORKERS).unwrap_or(1) as u32;
     let ends = section.word("run_ends", &["packet", "slice"]).unwrap_or("packet");
     let grants = ["first-asked", "round-robin", "priority", "preemptive-priority"];
     let grant = section.word("grant", &grants).unwrap_or("first-asked");

@@ -5,7 +5,7 @@ use forebay_scenario::{Section, Unit, Value, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{PARTS, branches, breakdowns, describe, known, laws, order};
+use super::{PARTS, branches, breakdowns, describe, known, laws, order, schema};
 use crate::description::{Discipline, Overflow, Server, Stage};
 use crate::law::Law;
 use crate::ways::Flaw;
@@ -115,7 +115,8 @@ fn one(
     }
     let number = |key, default| section.whole(key, Unit::None, 1, u32::MAX.into()).unwrap_or(default) as u32;
     let buffer = if empty { 1 } else { number("buffer", 1) };
-    let (units, batch) = (number("units", 1), number("batch", 1));
+    let units = section.whole("units", Unit::None, 1, schema::WORKERS).unwrap_or(1) as u32;
+    let batch = number("batch", 1);
     let (batch_min, batch_timeout) = least(section, batch, buffer, map);
     let setup = section.time("setup").unwrap_or(Duration::ZERO);
     let priority = section.whole("priority", Unit::None, 0, u32::MAX.into()).unwrap_or(0) as u32;

@@ -429,3 +429,23 @@ fn delays_of_a_single_queue_are_exponential() {
     }
     assert!(delay.max_s > delay.p999_s && (delay.mean_s / 1e-4 - 1.0).abs() < 0.02, "{delay:?}");
 }
+
+#[test]
+fn the_longest_delay_is_exact_and_no_quantile_is_longer() {
+    let text = "model = \"pipeline\"\nduration = \"24 s\"\n[arrivals]\nmean = \"1 s\"\ndistribution = \"constant\"\n\
+                [[stage]]\nname = \"a\"\ntime = \"1 s\"\nbuffer = 10\n";
+    let outcome = simulate(&read(text, &[]).pipeline).unwrap();
+    let delay = outcome.delay;
+    assert_eq!((outcome.generated, outcome.processed, outcome.in_flight), (24, 23, 1));
+    assert_eq!((delay.mean_s, delay.p50_s, delay.p999_s, delay.max_s), (1.0, 1.0, 1.0, 1.0));
+}
+
+#[test]
+fn as_many_units_as_no_memory_holds_are_refused() {
+    let text = "model = \"pipeline\"\n[arrivals]\nmean = \"1 s\"\n[[server]]\nname = \"core\"\ndiscipline = \"busy-waiting\"\n\
+                [[stage]]\nname = \"a\"\ntime = \"1 s\"\nbuffer = 10\n[[stage]]\nname = \"b\"\nserver = \"core\"\ntime = \"1 s\"\nbuffer = 1\n";
+    let given = ["stage.a.units=4294967295", "server.core.contexts=65537"];
+    let found: Vec<String> = wrong(text, &given).into_iter().map(|(_, message, _)| message).collect();
+    assert_eq!(found, ["`units` is 4294967295", "`contexts` is 65537"]);
+    read(text, &["stage.a.units=65536", "server.core.contexts=65536"]);
+}
