@@ -183,7 +183,7 @@ def limits(s: Study, video: StudyScenario, bulk: StudyScenario) -> None:
 
 
 def profile(s: Study) -> None:
-    """Figure 15.3 beside a recorded profile of `make hdtv`."""
+    """Figure 15.3 beside recorded profiles of `make hdtv` and of a transfer by iperf3."""
     s.section("Where the processors' time goes (figure 15.3)")
     recorded = json.loads(s.file("profile.json"))
     rows: list[list[Any]] = [
@@ -196,25 +196,31 @@ def profile(s: Study) -> None:
     ]
     keys = ["idle", "kernel", "IPsec", "links", "application", "libc"]
     lines, idle = [], []
-    for one in recorded["streams"]:
+    bulk = recorded["bulk"]
+    for one in [*recorded["streams"], *bulk["transfers"]]:
+        video = "format" in one
         for side in ("transmitter alone", "receiver alone"):
             parts = [100.0 * one["sides"][side][key] for key in keys]
             rows.append(
                 [
-                    f"Forebay: {side}, {one['suite']}",
+                    f"Forebay: {'HDTV' if video else 'iperf'}, {side}, {one['suite']}",
                     f"{one['bits_per_second'] / 1e6:.0f} Mbit/s",
                     *(f"{part:.1f}" for part in parts),
                 ]
             )
-            if side == "transmitter alone":
+            if video and side == "transmitter alone":
                 lines.append(s.series(f"Forebay, {one['suite']}", COLUMNS, parts))
                 idle.append(parts[0])
     machine = recorded["machine"]
-    others = max(one["sides"]["both ends"]["others"] for one in recorded["streams"])
+    others = max(
+        one["sides"]["both ends"]["others"] for one in [*recorded["streams"], *bulk["transfers"]]
+    )
     about = (
         f"Forebay: {machine['processors']} processors, {machine['model']}, Linux {machine['kernel']}, "
         f"{machine['gstreamer']}, recorded {recorded['date']} by `{recorded['command']}`. "
-        f"{' '.join(recorded['notes'])} Driver: Forebay's links."
+        f"{' '.join(recorded['notes'])} iperf: {bulk['machine']['processors']} processors, "
+        f"{bulk['machine']['model']}, Linux {bulk['machine']['kernel']}, recorded {bulk['date']} by "
+        f"`{bulk['command']}`. Driver: Forebay's links."
     )
     s.table(
         "Share of the processors' time, %",

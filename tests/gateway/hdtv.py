@@ -2,11 +2,13 @@
 """Uncompressed HDTV through two gateways: GRIP's demonstration [G] with this machine's processors in the card's place.
 
     tests/gateway/hdtv.py FOREBAY [--out DIR] [--json FILE] [--seconds 120] [--step 8] [--record FILE] [--quick]
+    tests/gateway/hdtv.py FOREBAY --bulk 20 --record FILE
 
 GStreamer as Debian has it sends 1280x720 at 60 frames a second, 4:2:2 of 8 bits (885 Mbit/s), by RTP (RFC 4175) from
 one host of the laboratory (scripts/lab.sh) to the other: through both gateways, in packets of up to 9000 bytes, once with
 AES-CTR and HMAC-SHA-256, once with AES-GCM. Every frame is compared with what was sent, every packet is counted, and
 where each lost one was lost. Then larger formats, until the first loss. Exit code 1 if anything was lost at 885 Mbit/s.
+With --bulk, a TCP transfer by iperf3 at the paper's 989 Mbit/s instead, whose profile is added to FILE.
 """
 
 import argparse
@@ -21,7 +23,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from television import page, report, shares  # noqa: E402
+from television import bulk, page, report, shares  # noqa: E402
 from television.stream import Format, is_whole, stream  # noqa: E402
 
 SUITES = ("aes128ctr-sha256", "aes128gcm16")
@@ -49,6 +51,7 @@ def arguments():
         "--quick", action="store_true", help=f"three seconds of {QUICK}, nothing more; skips what is not installed"
     )
     parser.add_argument("--record", type=pathlib.Path, help="where the profile for studies/inline-card goes")
+    parser.add_argument("--bulk", type=float, metavar="SECONDS", help="a transfer by iperf3 in place of the video")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -59,6 +62,8 @@ def main():
         return inside(json.loads(given.inside))
     if given.quick:
         given.format, given.seconds, given.step = QUICK, 3, 0
+    if given.bulk:
+        return transfers(given)
     python = python_with_gstreamer()
     if not python or not shutil.which("gst-launch-1.0"):
         say("SKIPPED, GStreamer or its Python bindings are not installed (scripts/setup.sh hdtv)")
@@ -95,10 +100,31 @@ def demonstrate(given, python):
         (given.out / "index.html").write_text(page.page(results, given.out), encoding="utf-8")
         if given.record:
             command = f"tests/gateway/hdtv.py --seconds {given.seconds:g} --step {given.step:g}"
-            text = json.dumps(report.recording(results, command), indent=1)
+            record = report.recording(results, command)
+            if given.record.exists():
+                record |= {"bulk": json.loads(given.record.read_text(encoding="utf-8")).get("bulk")}
+            text = json.dumps(record, indent=1)
             given.record.write_text(text + "\n", encoding="utf-8")
         say(f"{given.out}/index.html, the pictures beside it")
     return 0 if all(map(is_whole, results["main"])) else 1
+
+
+def transfers(given):
+    """A bulk transfer with each suite; the profile of each goes to the record, beside those of the video."""
+    given.out.mkdir(parents=True, exist_ok=True)
+    found = []
+    for suite in given.suites:
+        done, where = laboratory(given, suite, None, [], None, profile=True)
+        one = {key: done[0][key] for key in ("seconds", "bits_per_second", "retransmits")}
+        found.append({"suite": suite} | one | {"by": where["by"], "sides": where["sides"]})
+        say(f"{suite}: {one['bits_per_second'] * 1e-6:.0f} Mbit/s, {one['retransmits']} segments sent again")
+    if given.record:
+        record = json.loads(given.record.read_text(encoding="utf-8"))
+        command = f"tests/gateway/hdtv.py --bulk {given.bulk:g}"
+        machine = {key: value for key, value in report.machine().items() if key != "gstreamer"}
+        record["bulk"] = {"machine": machine, "date": report.today(), "command": command, "transfers": found}
+        given.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return 0
 
 
 def laboratory(given, suite, python, steps, pictures, profile):
@@ -106,7 +132,7 @@ def laboratory(given, suite, python, steps, pictures, profile):
     out = given.out.resolve()
     results = out / "steps.json"
     results.unlink(missing_ok=True)
-    spec = {"steps": steps, "python": python, "results": str(results), "pictures": pictures and str(out / pictures)}
+    spec = {"steps": steps, "python": python, "results": str(results), "pictures": pictures and str(out / pictures), "bulk": given.bulk}
     environment = {"BUFFER": BUFFER} | os.environ | {"MTU": "9000", "PROPOSAL": suite, "ENCAPSULATION": "udp"}
     if given.quick:
         environment["LAB_OPTIONAL"] = "1"
@@ -125,7 +151,7 @@ def laboratory(given, suite, python, steps, pictures, profile):
 def inside(spec):
     """What runs in the laboratory: one stream after the other."""
     os.umask(0o022)
-    done = []
+    done = [bulk.transfer(spec["bulk"])] if spec["bulk"] else []
     for name, seconds, change in spec["steps"]:
         form = Format(name)
         told = Told(form, seconds)

@@ -4,6 +4,7 @@ import datetime
 import os
 import pathlib
 import platform
+import shutil
 import subprocess
 
 from television.stream import is_in_time, is_whole
@@ -25,7 +26,9 @@ def machine():
         if row.startswith("model name"):
             model = row.partition(":")[2].strip()
             break
-    version = subprocess.run(["gst-launch-1.0", "--version"], capture_output=True, text=True).stdout.splitlines()
+    words = ["gst-launch-1.0", "--version"]
+    found = shutil.which(words[0]) and subprocess.run(words, capture_output=True, text=True).stdout
+    version = (found or "").splitlines()
     return {
         "processors": os.cpu_count(),
         "model": model,
@@ -81,6 +84,10 @@ def shares_table(results):
     return "\n".join(rows)
 
 
+def today():
+    return datetime.date.today().isoformat()
+
+
 def recording(results, command):
     """What the study inline-card draws beside the paper's figure 15.3: machine, command, and the shares."""
     streams = []
@@ -90,8 +97,7 @@ def recording(results, command):
             parts = {"whole": is_whole(one), "by": one["shares"]["by"], "sides": one["shares"]["sides"]}
             streams.append({key: one[key] for key in keys} | parts)
     notes = [f"{one['suite']} lost packets." for one in streams if not one["whole"]]
-    date = datetime.date.today().isoformat()
-    return {"machine": results["machine"], "date": date, "command": command, "notes": notes, "streams": streams}
+    return {"machine": results["machine"], "date": today(), "command": command, "notes": notes, "streams": streams}
 
 
 def crowd(main):
