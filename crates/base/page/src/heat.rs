@@ -111,7 +111,7 @@ impl Shade {
             Shade::Between(..) => (0, 0.0),
         };
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
-        (slot, share * 0.75 + 0.05)
+        (slot, share * 0.5 + 0.05)
     }
 }
 

@@ -302,7 +302,7 @@ fn batches(top: &Section<'_>, duration: Option<Duration>, resolved: &mut Map<Str
 
 /// The intervals of a time series.
 fn series(top: &Section<'_>, length: Option<Duration>, resolved: &mut Map<String, Json>) -> Option<Duration> {
-    let step = top.positive("series", Unit::Time).and(top.time("series"))?.max(Duration(1));
+    let step = top.positive("series", Unit::Time).and_then(|_| top.time("series"))?.max(Duration(1));
     let intervals = length.map_or(1, |length| length.0.div_ceil(step.0));
     if intervals > INTERVALS_MAX {
         let message = format!("{intervals} intervals of {step} are too many");

@@ -58,9 +58,9 @@ fn mean(section: &Section<'_>, map: &mut Map<String, Json>) -> Option<Duration> 
         section.missing("mean", "mean = \"70 us\"");
     }
     let mean = match key {
-        "mean" => {
-            Duration(section.positive(key, Unit::Time).and(section.exact_time(key))?.scaled(12)?.max(1))
-        }
+        "mean" => Duration(
+            section.positive(key, Unit::Time).and_then(|_| section.exact_time(key))?.scaled(12)?.max(1),
+        ),
         _ => Duration(Duration::from_secs(1.0 / section.positive(key, Unit::PacketRate)?.as_f64()).0.max(1)),
     };
     map.insert("mean".to_owned(), mean.as_secs().into());

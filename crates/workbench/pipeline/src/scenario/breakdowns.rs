@@ -20,7 +20,7 @@ pub(super) fn read(section: &Section<'_>, map: &mut Map<String, Json>) -> Option
     }
     let time = |key: &str| {
         let least = Duration(1);
-        section.positive(key, Unit::Time).and(section.time(key)).map(|time| time.max(least))
+        section.positive(key, Unit::Time).and_then(|_| section.time(key)).map(|time| time.max(least))
     };
     let (mtbf, mttr) = (time("mtbf"), time("mttr"));
     let (mtbf, mttr) = (mtbf?, mttr?);

@@ -449,3 +449,11 @@ fn as_many_units_as_no_memory_holds_are_refused() {
     assert_eq!(found, ["`units` is 4294967295", "`contexts` is 65537"]);
     read(text, &["stage.a.units=65536", "server.core.contexts=65536"]);
 }
+
+#[test]
+fn a_wrong_time_is_reported_once() {
+    let text = "model = \"pipeline\"\nseries = [1, 2]\n[arrivals]\nmean = [1, 2]\n[[stage]]\nname = \"a\"\ntime = \"1 s\"\nbuffer = 1\n\
+                mtbf = [1, 2]\nmttr = \"1 s\"\n";
+    let lines: Vec<Option<usize>> = wrong(text, &[]).into_iter().map(|(line, ..)| line).collect();
+    assert_eq!(lines, [Some(2), Some(4), Some(9)]);
+}
