@@ -29,7 +29,7 @@ LABELS = """[...document.querySelectorAll('figure > svg, figure .scroll > svg')]
     const on = all.flatMap(([text, a], at) => all.slice(at + 1).filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom && b.top < a.bottom).map(([other]) => `${name}: ${text} on ${other}`));
     return cut.concat(on); }).slice(0, 5)"""
 # Of plots and tables: two ticks of an axis with one text, a value under a mark, slanted names that begin left of the figure, titles of
-# tables that go on beyond the window, one of up to ten columns that a wide window does not show, faint text on cells, and code that stands as it was typed.
+# tables that go on beyond the window, one of up to nine columns that a wide window does not show, faint text on cells, and code that stands as it was typed.
 DRAWN = """(() => { const box = (one) => one.getBoundingClientRect(), found = [], name = (one) => one.closest('figure')?.querySelector('figcaption b')?.textContent;
     for (const svg of document.querySelectorAll('figure.plot > svg')) {
         const ticks = [...svg.querySelectorAll(':scope > text.end:not([transform]), :scope > g > text.end:not([transform])')].map((one) => one.textContent);
@@ -38,7 +38,7 @@ DRAWN = """(() => { const box = (one) => one.getBoundingClientRect(), found = []
             if ([...svg.querySelectorAll('.printed')].map(box).some((b) => a.left < b.right && b.left < a.right && a.top + 3 < b.bottom && b.top < a.bottom - 3)) found.push(`${name(svg)}: a mark upon ${text.textContent}`); }
         for (const text of svg.querySelectorAll('text[transform]')) if (box(text).left < box(svg).left - 1) found.push(`${name(svg)}: ${text.textContent} is cut`); }
     for (const one of document.querySelectorAll('caption')) if (one.checkVisibility() && box(one.firstElementChild ?? one).right > innerWidth) found.push(`the title ${one.textContent} is cut`);
-    for (const one of document.querySelectorAll('.scroll:has(> table)')) if (innerWidth > 1200 && !one.closest('details') && one.querySelectorAll('thead th').length <= 10 && one.scrollWidth > one.clientWidth + 1) found.push(`${one.ariaLabel} is wider than the page`);
+    for (const one of document.querySelectorAll('.scroll:has(> table)')) if (innerWidth > 1200 && !one.closest('details') && one.querySelectorAll('thead th').length < 10 && one.scrollWidth > one.clientWidth + 1) found.push(`${one.ariaLabel} is wider than the page`);
     const rgb = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map((one) => (colour.startsWith('color(') ? 255 : 1) * one), light = (all) => all.map((one) => { const c = one / 255;
         return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }).reduce((sum, one, at) => sum + [0.2126, 0.7152, 0.0722][at] * one, 0);
     for (const cell of document.querySelectorAll('rect.cell + text')) { const share = cell.previousElementSibling.getAttribute('fill-opacity'), page = rgb(getComputedStyle(document.body).backgroundColor);

@@ -2,6 +2,7 @@
 
 use crate::element::{Element, element};
 use crate::plot::Plot;
+use crate::units::micro;
 use crate::{PARTS, SCRIPT, STYLE};
 use crate::{heat::Heat, lanes::Lanes};
 
@@ -166,7 +167,9 @@ pub fn table(table: &Table) -> Element {
     let body = element("tbody").children(table.rows.iter().map(|cells| row("td", cells)));
     let whole = element("table")
         .child(caption(&table.title))
-        .child(element("thead").child(row("th", &table.head)))
+        .child(
+            element("thead").child(row("th", &table.head.iter().map(|cell| micro(cell)).collect::<Vec<_>>())),
+        )
         .child(body);
     scroll(&table.title, whole)
 }

@@ -8,6 +8,7 @@ use super::draw::{
 use super::element::{Element, Path, element};
 use super::side::swatch;
 use super::{units, words};
+use forebay_page::document::caption;
 
 /// With more of the machine in other hands the figures say little.
 const BUSY: f64 = 0.05;
@@ -233,7 +234,7 @@ fn table(gain: &Gain) -> Element {
         element("tr").child(element("th").at("scope", "row").text(run.name.as_str())).children(cells)
     });
     let table = element("table")
-        .child(element("caption").text("Four ways to place the same packets"))
+        .child(caption("Four ways to place the same packets"))
         .child(element("thead").child(element("tr").children(head)))
         .child(element("tbody").children(rows));
     element("div")

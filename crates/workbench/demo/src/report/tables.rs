@@ -6,6 +6,7 @@ use super::element::{Element, element};
 use super::side::{Side, swatch};
 use super::time;
 use super::units;
+use forebay_page::document::caption as titled;
 
 /// Columns of a table: heading, and what stands below it.
 type Column<'a> = (&'static str, Box<dyn Fn(&Side<'_>, &ProcessorFigures) -> String + 'a>);
@@ -178,7 +179,7 @@ fn table<'a>(caption: &str, first: &str, headings: impl Iterator<Item = &'a str>
     let headings = headings.map(|heading| element("th").at("scope", "col").text(heading));
     let first = if first.is_empty() { element("td") } else { element("th").at("scope", "col").text(first) };
     let head = element("tr").child(first).children(headings);
-    element("table").child(element("caption").text(caption)).child(element("thead").child(head))
+    element("table").child(titled(caption)).child(element("thead").child(head))
 }
 
 fn row(name: Element, cells: impl IntoIterator<Item = String>) -> Element {
