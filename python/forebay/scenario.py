@@ -238,11 +238,10 @@ class Scenario:
         scenario, chosen = self._with_policy(policy)
         if seed is not None and not 0 <= seed < 2**64:
             raise ValueError(f"seed is {seed}; expected a whole number from 0 to 2^64 - 1")
-        given = "packets=True" if packets else "a policy" if chosen is not None else None
-        if given is not None and self.model != "host":
+        if packets and self.model != "host":
             raise ScenarioError(
-                f"{self.name}: {given} has no effect in the model {self.model}",
-                hint="leave it out; a pipeline has the time series `series` and the policy `grant` of its servers",
+                f"{self.name}: packets=True has no effect in the model {self.model}",
+                hint="leave it out; a pipeline has a time series with `series`",
             )
         if isinstance(replications, str):
             replications = Until.parse(replications)

@@ -160,10 +160,9 @@ def test_dates_and_years_are_no_times(pipeline_file: Path, value: object) -> Non
         fb.Scenario(pipeline_file).set("stage.work.time", numpy.timedelta64("NaT", "us"))
 
 
-def test_what_only_hosts_have_is_refused_elsewhere(pipeline_file: Path) -> None:
-    for given in ({"packets": True}, {"policy": fb.Placement()}):
-        with pytest.raises(fb.ScenarioError, match="has no effect in the model pipeline"):
-            fb.Scenario(pipeline_file).simulate(**given)
+def test_packets_of_a_pipeline_are_refused(pipeline_file: Path) -> None:
+    with pytest.raises(fb.ScenarioError, match="has no effect in the model pipeline"):
+        fb.Scenario(pipeline_file).simulate(packets=True)
 
 
 def test_errors_are_pickled_whole() -> None:
