@@ -239,7 +239,7 @@ fn lines_become_a_figure_of_the_reports() {
             && html.contains("a&lt;b")
             && html.contains("class=\"legend\"")
             && html.contains("A, figure 3")
-            && html.contains("\"printed\":true,\"of\":0"),
+            && html.contains("\"printed\":true,\"of\":[0]"),
         "{html}"
     );
     assert!(plot_json(r#"{"plot": {}}"#).unwrap_err().contains("title"));
@@ -252,7 +252,7 @@ fn a_sweep_of_two_keys_is_a_map_whose_greatest_value_is_the_strongest() {
     let html = plot_json(map).unwrap();
     let cells: Vec<&str> =
         html.split("fill-opacity=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
-    assert_eq!(cells, ["0.8", "0.05", "0.42", "0.05"], "{html}");
+    assert_eq!(cells, ["0.55", "0.05", "0.3", "0.05"], "{html}");
     assert!(html.contains("rate (Mbit/s) 100, window 1: 100 Mbit/s"), "{html}");
     assert!(!html.contains("\u{d7}") && !html.contains("crossing"), "{html}");
 }
