@@ -8,7 +8,7 @@ use forebay_gateway::control::rates::at_engine;
 use forebay_gateway::control::reasons::explanation;
 use forebay_gateway::control::{
     Client, ClusterDoc, ControlError, DropsDoc, EngineDoc, FindingDoc, GuardDoc, LimitsDoc, NameDoc,
-    OffloadDoc, OffloadsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc,
+    IptfsDoc, OffloadDoc, OffloadsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc,
     StatusDoc, TapsDoc,
 };
 use miette::{IntoDiagnostic, miette};
@@ -387,7 +387,23 @@ fn sas(sas: &[SaDoc], width: usize) -> String {
         }
         rows.push([texts.to_vec(), counts.to_vec(), last].concat());
     }
-    table(5, &rows, width)
+    table(5, &rows, width) + &aggregation(sas, width)
+}
+
+/// What came out of SAs that aggregate, and how fast those send that have a fixed rate.
+fn aggregation(sas: &[SaDoc], width: usize) -> String {
+    let header =
+        ["IP-TFS", "DIR", "PAYLOADS/S", "PAYLOADS", "ONLY PAD", "LOST", "MARKED", "PACKETS", "REASSEMBLED"];
+    let mut rows = vec![row(&header)];
+    for sa in sas.iter().filter(|sa| sa.iptfs.is_some() || sa.iptfs_rate.is_some()) {
+        let rate = sa.iptfs_rate.map_or_else(String::new, |rate| short(rate as f64));
+        let counts = sa.iptfs.map_or_else(Default::default, |of| {
+            [of.payloads, of.all_pad, of.lost, of.marked, of.packets, of.reassembled]
+                .map(|count| short(count as f64))
+        });
+        rows.push([vec![sa.name.clone(), sa.direction.clone(), rate], counts.to_vec()].concat());
+    }
+    if rows.len() == 1 { String::new() } else { format!("\n{}", table(2, &rows, width)) }
 }
 
 /// What is left until an SA ends, by the limit of which the smallest share is left.
@@ -544,6 +560,13 @@ mod tests {
             bytes: 987_654_321_000,
             replays: 77_777,
             cpu: Some(11),
+            iptfs: Some(IptfsDoc {
+                payloads: 123_456_789,
+                lost: 12_345,
+                packets: 987_654_321,
+                ..IptfsDoc::default()
+            }),
+            iptfs_rate: Some(1_000_000),
             ..SaDoc::default()
         };
         let policy = PolicyDoc {

@@ -143,12 +143,24 @@ impl Aggregator {
         self.held
     }
 
-    /// The congestion information of the payloads from here on; without effect unless the settings ask
-    /// for it.
-    pub fn set_congestion(&mut self, info: CongestionInfo) {
-        if let Some(mine) = &mut self.congestion {
-            *mine = info;
+    /// The congestion information of the payloads from here on, and how many of them the path takes in a second, of which the
+    /// fixed rate is the most. Both are without effect unless the settings ask for congestion information.
+    pub fn set_congestion(&mut self, info: CongestionInfo, allowed: Option<f64>) {
+        let Some(mine) = &mut self.congestion else { return };
+        *mine = info;
+        if let Some(ticks) = &mut self.ticks {
+            ticks.limit(allowed);
         }
+    }
+
+    /// Payloads a second at a fixed rate, as the path lets it be now.
+    pub fn rate(&self) -> Option<u64> {
+        self.ticks.as_ref().map(|ticks| ticks.rate)
+    }
+
+    /// The time between two of them, zero without a fixed rate.
+    pub fn spacing(&self) -> Duration {
+        self.rate().map_or(Duration::ZERO, |rate| Duration(PS_PER_S / rate))
     }
 
     /// Whether a further packet would not change the next payload.
@@ -201,6 +213,8 @@ impl Aggregator {
 /// The instants of a fixed rate: tick k of a second is k/rate behind its begin, so that none drifts.
 #[derive(Debug)]
 struct Ticks {
+    /// Payloads a second: the most, and now.
+    most: u64,
     rate: u64,
     /// Begin of the second that is being counted; `None` until the first payload.
     second: Option<Time>,
@@ -210,7 +224,17 @@ struct Ticks {
 
 impl Ticks {
     fn new(rate: u64) -> Ticks {
-        Ticks { rate: rate.max(1), second: None, sent: 0 }
+        let most = rate.max(1);
+        Ticks { most, rate: most, second: None, sent: 0 }
+    }
+
+    /// Goes on at the rate that the path takes, at least one payload a second, from the payload that is due next.
+    fn limit(&mut self, allowed: Option<f64>) {
+        let rate = allowed.map_or(self.most, |allowed| (allowed as u64).clamp(1, self.most));
+        if rate != self.rate {
+            self.second = self.second.map(|second| self.at(second, self.sent));
+            (self.rate, self.sent) = (rate, 0);
+        }
     }
 
     fn at(&self, second: Time, tick: u64) -> Time {

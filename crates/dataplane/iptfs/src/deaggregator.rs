@@ -10,8 +10,9 @@ use std::collections::VecDeque;
 use forebay_crypto::Packet;
 use forebay_time::{Duration, Time};
 use forebay_wire::Aggfrag;
-use forebay_wire::aggfrag::{Block, CongestionInfo};
+use forebay_wire::aggfrag::Block;
 
+use super::congestion::Congestion;
 use super::settings::Iptfs;
 use forebay_drops::DropReason;
 use forebay_tunnel::has_experienced_congestion;
@@ -39,7 +40,9 @@ pub struct Deaggregator {
     /// The inner packet that is being put together, as far as it has come.
     partial: Vec<u8>,
     state: Partial,
-    congestion: Option<CongestionInfo>,
+    /// What is known of the path, where the settings ask for it; and payloads lost before the one that is read next.
+    path: Option<Box<Congestion>>,
+    gap: u64,
     counters: IptfsCounters,
     /// Traffic classes of outer packets: of the payload that is being read, of those that the inner packet has come in
     /// that is being put together, and of the inner packet taken last.
@@ -104,7 +107,8 @@ impl Deaggregator {
             at: 0,
             partial: Vec::new(),
             state: Partial::None,
-            congestion: None,
+            path: config.congestion.then(Box::default),
+            gap: 0,
             counters: IptfsCounters::default(),
             current_class: 0,
             partial_class: 0,
@@ -119,6 +123,7 @@ impl Deaggregator {
         self.spare.extend(self.held.drain(..).map(|held| held.bytes));
         self.at = self.current.len();
         self.state = Partial::None;
+        self.gap = 0;
     }
 
     /// Takes in a copy of a payload that arrived in the ESP packet with this sequence number, 64 bits of it
@@ -171,9 +176,9 @@ impl Deaggregator {
         oldest.map_or(Time::MAX, |since| since + self.lost_after)
     }
 
-    /// The peer's last congestion information, if it sent any.
-    pub fn congestion(&self) -> Option<CongestionInfo> {
-        self.congestion
+    /// What is known of the path, where the settings ask for it.
+    pub fn path(&mut self) -> Option<&mut Congestion> {
+        self.path.as_deref_mut()
     }
 
     /// Counters of the packets that came out so far.
@@ -192,7 +197,7 @@ impl Deaggregator {
             }
             // Whatever was between them is lost, except before the first: a receiver may join late.
             let next = first.min(self.horizon);
-            self.counters.lost += if self.counters.payloads > 0 { next - self.next } else { 0 };
+            self.gap += if self.counters.payloads > 0 { next - self.next } else { 0 };
             self.next = next;
             return Some(self.abandon());
         }
@@ -200,8 +205,14 @@ impl Deaggregator {
         self.spare.push(std::mem::replace(&mut self.current, held.bytes));
         self.next = held.sequence.saturating_add(1);
         self.current_class = held.traffic_class;
-        self.counters.marked += u64::from(has_experienced_congestion(held.traffic_class));
-        Some(self.begin())
+        let is_marked = has_experienced_congestion(held.traffic_class);
+        self.counters.marked += u64::from(is_marked);
+        let lost = std::mem::take(&mut self.gap);
+        self.counters.lost += lost;
+        if let Some(path) = &mut self.path {
+            path.payload(now, held.sequence, lost, is_marked);
+        }
+        Some(self.begin(now))
     }
 
     /// The traffic class of the outer packet in which the inner packet taken last has come: with congestion
@@ -228,14 +239,16 @@ impl Deaggregator {
     }
 
     /// Reads the begin of a payload: its header, and the rest of an inner packet from before.
-    fn begin(&mut self) -> Option<DropReason> {
+    fn begin(&mut self, now: Time) -> Option<DropReason> {
         self.counters.payloads += 1;
         self.at = self.current.len();
         let Ok(payload) = Aggfrag::parse(&self.current) else {
             self.state = Partial::None;
             return Some(DropReason::InIptfsError);
         };
-        self.congestion = payload.congestion().or(self.congestion);
+        if let (Some(path), Some(info)) = (&mut self.path, payload.congestion()) {
+            path.received(now, &info);
+        }
         if payload.is_all_pad() {
             // May stand between the parts of an inner packet.
             self.counters.all_pad += 1;

@@ -319,7 +319,7 @@ fn congestion_information_is_carried() {
     let config = Iptfs { congestion: true, ..Iptfs::default() };
     let mut aggregator = Aggregator::new(&config, 1_404);
     let info = CongestionInfo { rtt: 1_234, t_val: 99, ..CongestionInfo::default() };
-    aggregator.set_congestion(info);
+    aggregator.set_congestion(info, None);
     aggregator.push(Time::ZERO, &v4(100, 1)).unwrap();
     let payloads = poll_all(&mut aggregator, Time::ZERO + LONG);
     assert_eq!(payloads[0].len(), 124);
@@ -329,7 +329,38 @@ fn congestion_information_is_carried() {
     let newer = CongestionInfo { rtt: 4_321, ..info };
     deaggregator.push(2, 0, &newer.write_header(0)).unwrap();
     assert_eq!(take_all(&mut deaggregator, Time::ZERO), (vec![v4(100, 1)], vec![]));
-    assert_eq!(deaggregator.congestion(), Some(newer));
+    // What it says was heard: the next header returns its value.
+    assert_eq!(deaggregator.path().unwrap().info(Time::ZERO).t_echo, 99);
+    assert!(Deaggregator::new(&Iptfs::default()).path().is_none());
+}
+
+#[test]
+fn a_fixed_rate_yields_to_what_the_path_takes() {
+    let config = Iptfs { congestion: true, rate: Some(1_000), ..Iptfs::default() };
+    let mut aggregator = Aggregator::new(&config, 1_404);
+    let mut now = Time::ZERO;
+    // Payloads in a second under each rate, and the time between two as the aggregator says it.
+    for (allowed, payloads, spacing) in [
+        (None, 1_000, 1_000),
+        (Some(100.9), 100, 10_000),
+        (Some(5_000.0), 1_000, 1_000),
+        (Some(0.1), 1, 1_000_000),
+        (None, 1_000, 1_000),
+    ] {
+        aggregator.set_congestion(CongestionInfo::default(), allowed);
+        assert_eq!(aggregator.spacing(), Duration::from_micros(spacing));
+        let (end, mut sent) = (now + Duration::from_millis(1_000), 0);
+        while now < end {
+            sent += poll_all(&mut aggregator, now).len();
+            aggregator.set_congestion(CongestionInfo::default(), allowed);
+            now = now + Duration::from_micros(100);
+        }
+        assert!(sent.abs_diff(payloads) <= 1, "{sent} payloads where {allowed:?} are allowed");
+    }
+    // Without congestion information the rate is what it is.
+    let mut fixed = Aggregator::new(&Iptfs { rate: Some(1_000), ..Iptfs::default() }, 1_404);
+    fixed.set_congestion(CongestionInfo::default(), Some(1.0));
+    assert_eq!(fixed.spacing(), Duration::from_millis(1));
 }
 
 #[test]

@@ -228,6 +228,29 @@ pub struct SaDoc {
     /// Of a per-CPU SA (RFC 9611): the worker whose packets it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
+    /// Of an inbound SA that aggregates (IP-TFS, RFC 9347): what came out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iptfs: Option<IptfsDoc>,
+    /// Of an outbound one at a fixed rate: payloads a second, as congestion leaves it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iptfs_rate: Option<u64>,
+}
+
+/// What came out of an SA that aggregates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IptfsDoc {
+    /// Payloads read.
+    pub payloads: u64,
+    /// Those of them that held padding only.
+    pub all_pad: u64,
+    /// Payloads given up as lost.
+    pub lost: u64,
+    /// Inner packets taken out.
+    pub packets: u64,
+    /// Those of them that were put together from several payloads.
+    pub reassembled: u64,
+    /// Payloads read whose outer packet had experienced congestion.
+    pub marked: u64,
 }
 
 /// When an SA ends.

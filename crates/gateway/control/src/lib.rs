@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 
 pub use client::{Client, ControlError};
 pub use documents::{
-    ClusterDoc, CostDoc, DeviceDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, LifetimeDoc,
-    LimitsDoc, LinkDoc, NameDoc, OffloadDoc, OffloadsDoc, PairDoc, PoliciesDoc, PolicyDoc, ProcessorDoc,
-    ProcessorsDoc, ReloadDoc, ReloadsDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc, TapsDoc,
+    ClusterDoc, CostDoc, DeviceDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, IptfsDoc,
+    LifetimeDoc, LimitsDoc, LinkDoc, NameDoc, OffloadDoc, OffloadsDoc, PairDoc, PoliciesDoc, PolicyDoc,
+    ProcessorDoc, ProcessorsDoc, ReloadDoc, ReloadsDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc, TapsDoc,
 };
 pub use server::{Answer, Server};
 pub use token::Token;

@@ -13,7 +13,7 @@ use forebay_drops::DropReason;
 
 use super::http::{Body, Head, Reply, Site};
 use super::{Answer, Request, Response};
-use super::{ClusterDoc, GuardDoc, LimitsDoc, OffloadsDoc, PairDoc, SaDoc, StatusDoc, TapsDoc};
+use super::{ClusterDoc, GuardDoc, IptfsDoc, LimitsDoc, OffloadsDoc, PairDoc, SaDoc, StatusDoc, TapsDoc};
 
 /// The content type for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -80,8 +80,15 @@ pub struct Exporter {
 /// `sa`, `direction` and `remote`: what stays the same when an SA is rekeyed.
 type SaLabels = [String; 3];
 
-/// Counters of an SA.
-const OF_SA: usize = 5;
+/// Counters of an SA: of any, and of one that aggregates too.
+const OF_ANY_SA: usize = 5;
+const OF_SA: usize = OF_ANY_SA + 6;
+
+fn counts_of(sa: &SaDoc) -> [u64; OF_SA] {
+    let IptfsDoc { payloads, all_pad, lost, packets, reassembled, marked } = sa.iptfs.unwrap_or_default();
+    let SaDoc { packets: all, bytes, auth_failures, replays, unsure, .. } = *sa;
+    [all, bytes, auth_failures, replays, unsure, payloads, all_pad, lost, packets, reassembled, marked]
+}
 
 impl Exporter {
     /// The document as text.
@@ -116,16 +123,41 @@ impl Exporter {
                 "forebay_sa_unsure_total",
                 "Packets rejected by the replay check because they may have been received before a crash; included in forebay_sa_replays_total.",
             ),
+            ("forebay_sa_iptfs_payloads_total", "Payloads of an SA that aggregates (IP-TFS) that were read."),
+            ("forebay_sa_iptfs_pad_payloads_total", "Those of them that held padding only."),
+            (
+                "forebay_sa_iptfs_lost_payloads_total",
+                "Payloads of an SA that aggregates that were given up as lost.",
+            ),
+            ("forebay_sa_iptfs_packets_total", "Inner packets taken out of payloads."),
+            (
+                "forebay_sa_iptfs_reassembled_total",
+                "Those of them that were put together from several payloads.",
+            ),
+            (
+                "forebay_sa_iptfs_marked_payloads_total",
+                "Payloads whose outer packet had experienced congestion (ECN).",
+            ),
         ];
         for (place, (name, help)) in families.into_iter().enumerate() {
             text.family(name, "counter", help);
             let of_gone = |sa: &SaDoc| self.gone.get(&labels_of(sa)).map_or(0, |counts| counts[place]);
             let mut said = HashSet::new();
             for sa in &status.sas {
+                if place >= OF_ANY_SA && sa.iptfs.is_none() {
+                    continue;
+                }
                 let labels = labels_of(sa);
-                let counts = [sa.packets, sa.bytes, sa.auth_failures, sa.replays, sa.unsure];
+                let counts = counts_of(sa);
                 let before = if said.insert(labels.clone()) { of_gone(sa) } else { 0 };
                 text.sample(&with_names(&labels), before + counts[place]);
+            }
+        }
+        let said = "Payloads a second that an outbound SA at a fixed rate (IP-TFS) sends, as congestion leaves it now.";
+        text.family_of("forebay_sa_iptfs_rate", "gauge", said, f64::max);
+        for sa in &status.sas {
+            if let Some(rate) = sa.iptfs_rate {
+                text.sample(&with_names(&labels_of(sa)), rate as f64);
             }
         }
         let left: [OfLeft; 3] = [
@@ -154,7 +186,7 @@ impl Exporter {
     fn note(&mut self, status: &StatusDoc) {
         let before = std::mem::take(&mut self.last);
         for sa in &status.sas {
-            let counts = [sa.packets, sa.bytes, sa.auth_failures, sa.replays, sa.unsure];
+            let counts = counts_of(sa);
             let key = (sa.spi.clone(), sa.remote.clone(), sa.direction.clone());
             self.last.insert(key, (labels_of(sa), counts));
         }

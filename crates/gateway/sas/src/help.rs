@@ -225,6 +225,11 @@ impl Problem {
                 format!("put it before `{first}`, or narrow the selectors or classes of that one: the first SA that matches a packet takes it")
                     .into()
             }
+            Problem::CongestionAlone { .. } => {
+                "set `congestion = true` for both directions of the tunnel, whose SAs have the same `local`, `remote`, \
+                 `local_ts` and `remote_ts`: what one receives, the other tells the peer"
+                    .into()
+            }
             Problem::NoCommonFamily { .. } => {
                 "give both selectors networks of IPv4, of IPv6 or of both".into()
             }

@@ -7,13 +7,36 @@ use forebay_ipsec::iptfs::MAX_REORDER_WINDOW;
 use forebay_ipsec::{Iptfs, Mode, Protocol, SaConfig};
 use forebay_time::Duration;
 
+use super::SaEntry;
 use super::errors::Findings;
+use super::mask::shown;
+use super::names::Names;
 use super::problem::Problem;
 use super::table::{Section, Table};
 
 const PACKET_SIZES: RangeInclusive<u64> = 1..=65_535;
 const QUEUES: RangeInclusive<u64> = 1..=1 << 30;
 const RATES: RangeInclusive<u64> = 1..=1_000_000_000;
+
+/// Reports SAs with congestion information that have nobody to tell it to: the SA of the other direction has the same ends.
+pub(super) fn report_alone(entries: &[SaEntry], names: &Names, findings: &mut Findings) {
+    let exchanging = entries.iter().enumerate().filter(|(_, entry)| exchanges(entry));
+    for (place, entry) in exchanging {
+        let ends = |of: &SaEntry| {
+            let SaConfig { local, remote, local_ts, remote_ts, .. } = &of.config;
+            (*local, *remote, local_ts.clone(), remote_ts.clone())
+        };
+        let is_other = |other: &&SaEntry| other.direction != entry.direction && exchanges(other);
+        if !entries.iter().filter(is_other).any(|other| ends(other) == ends(entry)) {
+            let problem = Problem::CongestionAlone { name: shown(&entry.config.name) };
+            findings.add(problem, names.span(place), "tells the peer nothing");
+        }
+    }
+}
+
+fn exchanges(entry: &SaEntry) -> bool {
+    entry.config.iptfs.as_ref().is_some_and(|iptfs| iptfs.congestion)
+}
 
 /// Reads the table inside of an SA. `config` is that SA as far as lengths depend on it, if nothing is wrong
 /// with it.

@@ -281,6 +281,7 @@ pub fn read_tables(
     if entries.len() == names.len() {
         per_cpu::check(&entries, &policies, &names, findings);
         shadowed::report(&entries, &policies, &policy_spans, &names, findings);
+        iptfs::report_alone(&entries, &names, findings);
     }
     for direction in [Direction::Seal, Direction::Open] {
         let mut policies = policies.iter().filter(|entry| entry.policy.direction == direction).peekable();

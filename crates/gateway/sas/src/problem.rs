@@ -381,6 +381,11 @@ pub enum Problem {
         /// Name of the one before it.
         first: String,
     },
+    /// A warning: an SA exchanges congestion information and none of the other direction between its ends does.
+    CongestionAlone {
+        /// Its name.
+        name: String,
+    },
     /// A warning: the selectors of an SA or policy are of different IP versions.
     NoCommonFamily {
         /// `SA` or `policy`.
@@ -438,6 +443,7 @@ impl Fault for Problem {
             | Problem::KeysExposed { .. }
             | Problem::Shadowed { .. }
             | Problem::NoCommonFamily { .. }
+            | Problem::CongestionAlone { .. }
             | Problem::ReservedSpi { .. }
             | Problem::NoEffect { .. }
             | Problem::UnusedSa { .. }

@@ -327,7 +327,13 @@ const IPTFS: &[Key] = &[
         "maximum size of the inner packets that wait; at least one payload",
         "1048576",
     ),
-    key("congestion", Flag, Is("false"), "sends congestion information (RFC 9347 6.1.2)", "true"),
+    key(
+        "congestion",
+        Flag,
+        Is("false"),
+        "exchanges congestion information (RFC 9347 6.1.2), to which a fixed `rate` yields",
+        "true",
+    ),
     key(
         "ecn",
         Flag,

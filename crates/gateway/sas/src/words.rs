@@ -118,6 +118,10 @@ impl fmt::Display for Problem {
             Problem::Shadowed { kind, name, first } => {
                 write!(f, "{kind} `{name}` is never used: `{first}` before it takes all of its packets")
             }
+            Problem::CongestionAlone { name } => write!(
+                f,
+                "SA `{name}` has congestion information and no SA of the other direction with the same ends has"
+            ),
             Problem::NoCommonFamily { kind, name } => write!(
                 f,
                 "{kind} `{name}` matches no packet: its `local_ts` and `remote_ts` have no IP version in common"

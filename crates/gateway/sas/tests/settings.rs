@@ -21,7 +21,8 @@ fn config(more: &str) -> SaConfig {
 
 /// No warnings but of settings of the other direction or IP version.
 fn assert_in_use(file: &SasFile) {
-    let is_unused = |one: &Finding| matches!(one.problem(), Problem::NoEffect { .. });
+    let is_unused =
+        |one: &Finding| matches!(one.problem(), Problem::NoEffect { .. } | Problem::CongestionAlone { .. });
     assert!(file.warnings.iter().all(is_unused), "{:?}", file.warnings);
 }
 
@@ -451,4 +452,27 @@ fn the_lists_of_keys_say_what_the_reader_takes() {
         count += 1;
     }
     assert!(count > 40, "{count}");
+}
+
+#[test]
+fn congestion_information_wants_an_sa_of_the_other_direction() {
+    let file = |other: &str, end: &str| {
+        let sa = |direction: &str, remote: &str, congestion: &str| {
+            let key = if direction == "out" { "01" } else { "03" };
+            format!(
+                "[[sa]]\nname = \"{direction}\"\ndirection = \"{direction}\"\nspi = 300\nproposal = \"aes128-sha256\"\n\
+                 key = \"{}\"\nauth_key = \"{}\"\nlocal = \"192.0.2.1\"\nremote = \"{remote}\"\n\
+                 iptfs = {{ congestion = {congestion} }}\n",
+                key.repeat(16),
+                key.repeat(32),
+            )
+        };
+        parse(&(sa("out", "192.0.2.2", "true") + &sa("in", end, other)), "SAS.toml")
+            .unwrap_or_else(|errors| panic!("{}", rendered(&errors)))
+    };
+    let said = |file: &SasFile| file.warnings.iter().map(|one| one.to_string()).collect::<Vec<_>>();
+    let alone = "SA `out` has congestion information and no SA of the other direction with the same ends has";
+    assert_eq!(said(&file("true", "192.0.2.2")), [""; 0]);
+    assert_eq!(said(&file("false", "192.0.2.2")), [alone]);
+    assert_eq!(said(&file("true", "192.0.2.3")), [alone.to_owned(), alone.replace("`out`", "`in`")]);
 }

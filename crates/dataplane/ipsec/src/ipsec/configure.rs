@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use forebay_crypto::{Direction, SessionId};
 use forebay_time::Time;
 use forebay_wire::Addresses;
-use forebay_wire::aggfrag::CongestionInfo;
 
 use super::Ipsec;
 use crate::iv::IvRange;
@@ -423,13 +422,8 @@ impl Ipsec {
         self.iptfs.counters(session)
     }
 
-    /// The congestion information that an inbound SA received last.
-    pub fn congestion(&self, session: SessionId) -> Option<CongestionInfo> {
-        self.iptfs.congestion(session)
-    }
-
-    /// The congestion information that an outbound SA sends from now on.
-    pub fn set_congestion(&mut self, session: SessionId, info: CongestionInfo) {
-        self.iptfs.set_congestion(session, info);
+    /// Payloads a second that an outbound SA at a fixed rate sends, as its path lets it now.
+    pub fn iptfs_rate(&self, session: SessionId) -> Option<u64> {
+        self.iptfs.rate(session)
     }
 }

@@ -402,3 +402,52 @@ fn marks_show_outside_only_where_they_are_asked_for() {
         assert_eq!(Ip::parse(&sealed).unwrap().traffic_class(), shown);
     }
 }
+
+/// Two gateways with a tunnel in both directions at a fixed rate, 20 ms apart, of whose payloads from near to far each `lost`th is
+/// lost. What each gateway has sent in the last of so many seconds.
+fn with_losses(congestion: bool, seconds: u64, lost: impl Fn(u64) -> bool) -> [usize; 2] {
+    let iptfs = Iptfs { congestion, rate: Some(1_000), ..Iptfs::default() };
+    let (mut near, mut far) = pair(0, &iptfs);
+    // The same ends as those of the SA in the other direction.
+    far.add_outbound(opening(0, iptfs.clone()), IvRange::for_throwaway_key()).unwrap();
+    near.add_inbound(sealing(0, iptfs)).unwrap();
+    let (delay, step) = (Duration::from_millis(20), Duration::from_micros(500));
+    let mut wires: [std::collections::VecDeque<(Time, Vec<u8>)>; 2] = Default::default();
+    let (mut last, mut count) = ([0; 2], 0);
+    let end = Time::ZERO + Duration::from_millis(1_000 * seconds);
+    let mut now = Time::ZERO;
+    while now < end {
+        for (side, sad) in [&mut near, &mut far].into_iter().enumerate() {
+            for payload in poll(sad, now) {
+                last[side] += usize::from(end.since(now) <= Duration::from_millis(1_000));
+                count += u64::from(side == 0);
+                if side == 1 || !lost(count) {
+                    wires[side].push_back((now + delay, payload));
+                }
+            }
+            while wires[1 - side].front().is_some_and(|(due, _)| *due <= now) {
+                let (_, payload) = wires[1 - side].pop_front().unwrap();
+                open(sad, &payload, now).unwrap();
+            }
+            while let Some(session) = sad.poll_inner(now) {
+                drain(sad, session, now);
+            }
+        }
+        now = now + step;
+    }
+    last
+}
+
+/// RFC 9347 2.4.2: what one end finds about the path the other's rate follows, in each direction by itself.
+#[test]
+fn a_congested_path_slows_its_sender() {
+    assert_eq!(with_losses(false, 3, |count| count.is_multiple_of(50)), [1_000; 2]);
+    assert_eq!(with_losses(true, 3, |_| false), [1_000; 2]);
+    // RFC 5348 3.1 with p = 1/50 and 40 ms: 183 a second.
+    let [near, far] = with_losses(true, 12, |count| count.is_multiple_of(50));
+    assert!((140..230).contains(&near), "{near} a second");
+    assert_eq!(far, 1_000, "nothing of its own is lost");
+    // When nothing is lost any more the rate grows.
+    let [later, _] = with_losses(true, 24, |count| count.is_multiple_of(50) && count < 3_000);
+    assert!(later > near * 3 / 2, "{later} a second, {near} with losses");
+}

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, SessionId, Suite};
 use forebay_engine::ProcessorStats;
+use forebay_ipsec::iptfs::IptfsCounters;
 use forebay_ipsec::{
     Action, DropCounts, Lifetime, Limits, Lived, Mode, PathMtuCounters, Policy, Protocol, SaConfig,
     SaCounters, Spi,
@@ -16,7 +17,7 @@ use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
 use super::{
-    CostDoc, DeviceDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, NameDoc, OffloadsDoc,
+    CostDoc, DeviceDoc, EngineDoc, GuardDoc, IptfsDoc, LifetimeDoc, LimitsDoc, LinkDoc, NameDoc, OffloadsDoc,
     PolicyDoc, ProcessorDoc, ReloadsDoc, SCHEMA, SaDoc, StatusDoc, TapsDoc,
 };
 use crate::service::{Port, PortCounts, Worker, WorkerCounts, Workers};
@@ -72,6 +73,8 @@ struct Sa {
     counters: SaCounters,
     mtu: Option<u16>,
     unsure: u64,
+    iptfs: Option<IptfsCounters>,
+    iptfs_rate: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -282,6 +285,8 @@ fn some_sas(worker: &mut Worker, from: u32) -> Vec<Sa> {
         counters: *counters,
         mtu: sad.path_mtu(session),
         unsure: sad.unsure(session),
+        iptfs: sad.iptfs_counters(session),
+        iptfs_rate: sad.iptfs_rate(session),
     };
     sad.iter_from(SessionId(from)).take(PORTION).map(sa).collect()
 }
@@ -334,7 +339,14 @@ fn sa(one: &Sa) -> SaDoc {
         lifetime: LifetimeDoc { soft: limits(&one.lifetime.soft), hard: limits(&one.lifetime.hard) },
         left: left(&one.lifetime.hard, &one.lived),
         cpu: one.cpu,
+        iptfs: one.iptfs.map(iptfs),
+        iptfs_rate: one.iptfs_rate,
     }
+}
+
+fn iptfs(counters: IptfsCounters) -> IptfsDoc {
+    let IptfsCounters { payloads, all_pad, lost, packets, reassembled, marked } = counters;
+    IptfsDoc { payloads, all_pad, lost, packets, reassembled, marked }
 }
 
 /// What is left until each hard limit.
