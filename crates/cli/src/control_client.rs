@@ -8,7 +8,7 @@ use forebay_gateway::control::rates::at_engine;
 use forebay_gateway::control::reasons::explanation;
 use forebay_gateway::control::{
     Client, ClusterDoc, ControlError, DropsDoc, EngineDoc, FindingDoc, GuardDoc, LimitsDoc, NameDoc,
-    IptfsDoc, OffloadDoc, OffloadsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc,
+    OffloadDoc, OffloadsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc,
     StatusDoc, TapsDoc,
 };
 use miette::{IntoDiagnostic, miette};
@@ -524,6 +524,7 @@ fn drops(drops: &std::collections::BTreeMap<String, u64>, width: usize) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forebay_gateway::control::IptfsDoc;
 
     #[test]
     fn an_sa_expires_by_the_limit_that_comes_first_and_never_without() {
