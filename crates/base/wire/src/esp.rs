@@ -24,8 +24,6 @@ pub const HEADER: usize = 8;
 pub const TRAILER: usize = 2;
 /// What an IKE message in UDP starts with, where an ESP packet has its SPI (RFC 3948 2.2).
 pub const NON_ESP_MARKER: &[u8] = &[0; 4];
-/// Longest padding, in bytes.
-pub const MAX_PADDING: usize = 255;
 
 /// Where the fields stand in the header, in bytes.
 pub mod field {

@@ -77,14 +77,6 @@ impl IpAt {
     fn within(self, length: Option<LengthField>) -> IpAt {
         IpAt { length, ..self }
     }
-
-    /// The ethertype's first byte in the frame; `None` if the link layer has another field or none.
-    pub fn ethertype_at(&self) -> Option<usize> {
-        match self.protocol {
-            Protocol::Ethertype { at } => Some(at.into()),
-            _ => None,
-        }
-    }
 }
 
 /// Why a frame has no IP packet.

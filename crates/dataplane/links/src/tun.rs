@@ -116,11 +116,6 @@ impl TunQueue {
         })
     }
 
-    /// Whether UDP datagrams of one flow are given and taken as one (Linux 6.2).
-    pub fn merges_udp(&self) -> bool {
-        self.merge == Merge::TcpAndUdp
-    }
-
     /// Reads one packet into the buffer; `None` if nothing is at hand, and for packets that are no good.
     /// Whether there are segments to be given then is in `split`.
     fn read(&mut self) -> io::Result<Option<VnetHeader>> {

@@ -1,20 +1,16 @@
 //! One service class's way through the scheduler: its input, and its job in hand.
 
-use std::collections::VecDeque;
-
 use forebay_time::{Duration, Time};
 
 use crate::burst::Burst;
 use crate::tuner::Tuner;
 use crate::window::{State, Window};
-use crate::{ClassConfig, Item, Job, JobHead, Prediction, Windowing};
+use crate::{ClassConfig, Item, Job, Prediction, Windowing};
 
 /// Everything of a class that is not placed yet.
 #[derive(Debug)]
 pub(crate) struct ClassQueue {
     window: Window,
-    /// Jobs that came back from a removed processor.
-    returned: VecDeque<(JobHead, Box<[u64]>)>,
     /// The job at the head of everything, from the moment it is formed until it is placed.
     pub(crate) hand: Job,
     hand_full: bool,
@@ -41,7 +37,6 @@ impl ClassQueue {
         let adaptive = config.windowing == Windowing::Adaptive && config.window > 1;
         let mut class_queue = ClassQueue {
             window: Window::new(config),
-            returned: VecDeque::new(),
             hand: Job::with_capacity(config.window),
             hand_full: false,
             burst: Burst::with_capacity(if batch > 1 { batch } else { 0 }),
@@ -77,7 +72,7 @@ impl ClassQueue {
     fn joins_burst(&self, item: &Item) -> bool {
         let fits =
             self.burst.left() == 0 || self.burst.len() < self.direct && self.burst.suite() == item.suite;
-        self.direct > 0 && fits && self.window.len() == 0 && !self.next_full && self.returned.is_empty()
+        self.direct > 0 && fits && self.window.len() == 0 && !self.next_full
     }
 
     /// Adds packets of one suite and class to the burst at hand, as far as nothing stands between; how many.
@@ -107,14 +102,10 @@ impl ClassQueue {
         self.window.end();
     }
 
-    pub(crate) fn give_back(&mut self, head: JobHead, items: &[u64]) {
-        self.returned.push_back((head, items.into()));
-    }
-
     /// What [`ClassQueue::fill_hand`] would find.
     #[inline]
     pub(crate) fn state(&self, now: Time) -> State {
-        let at_hand = self.hand_full || self.next_full || self.burst.left() > 0 || !self.returned.is_empty();
+        let at_hand = self.hand_full || self.next_full || self.burst.left() > 0;
         if at_hand { State::Ready } else { self.window.state(now) }
     }
 
@@ -130,9 +121,6 @@ impl ClassQueue {
         if self.hand_full {
             return State::Ready;
         }
-        if !self.returned.is_empty() {
-            return self.take_returned();
-        }
         let state = self.window.state(now);
         if state == State::Ready {
             self.window.take(&mut self.hand);
@@ -146,7 +134,7 @@ impl ClassQueue {
         if self.next_full {
             return self.next.head.suite == self.burst.suite();
         }
-        !self.returned.is_empty() || self.window.state(now) == State::Ready
+        self.window.state(now) == State::Ready
     }
 
     /// Fills the burst at hand: jobs of one suite, at most `batch`. How many jobs have joined it.
@@ -163,15 +151,11 @@ impl ClassQueue {
         let mut last = State::Ready;
         while self.burst.len() < batch {
             if !self.next_full {
-                if let Some((head, items)) = self.returned.pop_front() {
-                    self.next.copy_from(head, &items);
-                } else {
-                    last = self.window.state(now);
-                    if last != State::Ready {
-                        break;
-                    }
-                    self.window.take(&mut self.next);
+                last = self.window.state(now);
+                if last != State::Ready {
+                    break;
                 }
+                self.window.take(&mut self.next);
                 self.next_full = true;
             }
             if self.burst.len() > 0 && self.burst.suite() != self.next.head.suite {
@@ -182,15 +166,6 @@ impl ClassQueue {
         }
         let taken = self.burst.len() - before + fresh;
         (if self.burst.len() > 0 { State::Ready } else { last }, taken)
-    }
-
-    #[cold]
-    fn take_returned(&mut self) -> State {
-        if let Some((head, items)) = self.returned.pop_front() {
-            self.hand.copy_from(head, &items);
-            self.hand_full = true;
-        }
-        State::Ready
     }
 
     /// The job in hand has left it; what it holds stays readable until the next is taken.

@@ -10,7 +10,7 @@
 //!  push --> Window ----job----> hand --Policy--> Processor 0 --taken--> in service --finished-->
 //!           (waits, bundles)    (blocks while    Processor 1
 //!                                its queue is    ...
-//!  redispatch ------job------>   full)
+//!                                 full)
 //!           [ one of these for each service class ]
 //! ```
 //!

@@ -25,8 +25,7 @@ const SUITES: usize = 64;
 /// Places jobs on processors; told the time and all events, asked for decisions.
 ///
 /// Processors are named by their index in [`Config::processors`]; an index beyond panics. No
-/// call allocates once the queues have been as long as they get, except
-/// [`Scheduler::redispatch`]. A choice costs time in proportion to the number of processors, a
+/// call allocates once the queues have been as long as they get. A choice costs time in proportion to the number of processors, a
 /// decision in proportion to the number of service classes, everything else a constant.
 ///
 /// # Service classes
@@ -176,14 +175,6 @@ impl Scheduler {
     /// push takes it back.
     pub fn end_of_input(&mut self) {
         self.classes.iter_mut().for_each(ClassQueue::end);
-    }
-
-    /// Puts a job that a removed processor did not do before all of its class that has no place yet, to
-    /// be chosen a new one. It bypasses the window; several keep their order. Allocates.
-    pub fn redispatch(&mut self, head: JobHead, items: &[u64]) {
-        assert!(usize::from(head.suite) < SUITES, "a suite is a bit index below {SUITES}");
-        let class = self.class_of(head.class);
-        self.classes[class].give_back(head, items);
     }
 
     /// Decides about the job at the head. To be called until it dispatches nothing: after
@@ -592,8 +583,8 @@ impl Scheduler {
         self.processor_states[processor].submit();
     }
 
-    /// Places no more jobs on a processor and forgets those it has, which the driver gives to
-    /// [`Scheduler::redispatch`] or drops. A job that waits for its queue is chosen a new one.
+    /// Places no more jobs on a processor and forgets those it has, whose packets the driver pushes again or drops. A job that
+    /// waits for its queue is chosen a new one.
     pub fn remove_processor(&mut self, processor: usize) {
         self.processor_states[processor].close();
         self.keys.get_mut(processor).into_iter().flatten().for_each(Keys::clear);

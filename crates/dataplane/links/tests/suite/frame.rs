@@ -6,8 +6,8 @@ use forebay_links::frame::{Family, IpAt, MAX_PREFIX, NotIp, fill_in_length, ip_l
 const V4: [u8; 4] = [0x45, 0, 0, 4];
 const V6: [u8; 4] = [0x60, 0, 0, 0];
 
-/// Link type, prefix for IPv4, prefix for IPv6, and where the ethertype is.
-type Row = (LinkType, Vec<u8>, Vec<u8>, Option<usize>);
+/// Link type, prefix for IPv4, and prefix for IPv6.
+type Row = (LinkType, Vec<u8>, Vec<u8>);
 
 fn prefixes() -> Vec<Row> {
     let mac = [0x11; 12];
@@ -23,24 +23,24 @@ fn prefixes() -> Vec<Row> {
     let sll2_tail = [&sll2[..], &[0x20, 7]].concat();
     let both = |head: &[u8]| (with(head, &e4), with(head, &e6));
     let mut rows = Vec::new();
-    let mut add = |link, (v4, v6): (Vec<u8>, Vec<u8>), at| rows.push((link, v4, v6, at));
-    add(LinkType::Ethernet, both(&mac), Some(12));
-    add(LinkType::Ethernet, both(&tagged), Some(16));
-    add(LinkType::Ethernet, both(&twice), Some(20));
-    add(LinkType::Ethernet, both(&most), Some(28));
-    add(LinkType::LinuxSll, both(&sll), Some(14));
-    add(LinkType::LinuxSll, both(&with(&sll, &tag)), Some(18));
-    add(LinkType::LinuxSll2, (with(&e4, &sll2), with(&e6, &sll2)), Some(0));
+    let mut add = |link, (v4, v6): (Vec<u8>, Vec<u8>)| rows.push((link, v4, v6));
+    add(LinkType::Ethernet, both(&mac));
+    add(LinkType::Ethernet, both(&tagged));
+    add(LinkType::Ethernet, both(&twice));
+    add(LinkType::Ethernet, both(&most));
+    add(LinkType::LinuxSll, both(&sll));
+    add(LinkType::LinuxSll, both(&with(&sll, &tag)));
+    add(LinkType::LinuxSll2, (with(&e4, &sll2), with(&e6, &sll2)));
     let (t4, t6) = both(&with(&[0x81, 0], &sll2_tail));
-    add(LinkType::LinuxSll2, (t4, t6), Some(22));
-    add(LinkType::Raw, (vec![], vec![]), None);
-    add(LinkType::Null, (vec![2, 0, 0, 0], vec![30, 0, 0, 0]), None);
-    add(LinkType::Null, (vec![0, 0, 0, 2], vec![0, 0, 0, 30]), None);
-    add(LinkType::Loop, (vec![0, 0, 0, 2], vec![0, 0, 0, 24]), None);
-    add(LinkType::Ppp, (vec![0xff, 3, 0, 0x21], vec![0xff, 3, 0, 0x57]), None);
-    add(LinkType::Ppp, (vec![0, 0x21], vec![0, 0x57]), None);
-    add(LinkType::Ppp, (vec![0x21], vec![0x57]), None);
-    add(LinkType::PppHdlc, (vec![0xff, 3, 0x21], vec![0xff, 3, 0x57]), None);
+    add(LinkType::LinuxSll2, (t4, t6));
+    add(LinkType::Raw, (vec![], vec![]));
+    add(LinkType::Null, (vec![2, 0, 0, 0], vec![30, 0, 0, 0]));
+    add(LinkType::Null, (vec![0, 0, 0, 2], vec![0, 0, 0, 30]));
+    add(LinkType::Loop, (vec![0, 0, 0, 2], vec![0, 0, 0, 24]));
+    add(LinkType::Ppp, (vec![0xff, 3, 0, 0x21], vec![0xff, 3, 0, 0x57]));
+    add(LinkType::Ppp, (vec![0, 0x21], vec![0, 0x57]));
+    add(LinkType::Ppp, (vec![0x21], vec![0x57]));
+    add(LinkType::PppHdlc, (vec![0xff, 3, 0x21], vec![0xff, 3, 0x57]));
     rows
 }
 
@@ -50,11 +50,10 @@ fn found(link: LinkType, prefix: &[u8], packet: &[u8]) -> IpAt {
 
 #[test]
 fn packets_are_found_behind_every_prefix() {
-    for (link, v4, v6, ethertype_at) in prefixes() {
+    for (link, v4, v6) in prefixes() {
         for (prefix, packet, family) in [(&v4, &V4, Family::V4), (&v6, &V6, Family::V6)] {
             let at = found(link, prefix, packet);
             assert_eq!((at.start, at.family), (prefix.len(), family), "{link}");
-            assert_eq!(at.ethertype_at(), ethertype_at, "{link}");
             assert!(at.start <= MAX_PREFIX);
         }
     }
@@ -63,7 +62,7 @@ fn packets_are_found_behind_every_prefix() {
 #[test]
 fn a_changed_family_changes_the_prefix_and_nothing_else() {
     let mut out = Vec::new();
-    for (link, v4, v6, _) in prefixes() {
+    for (link, v4, v6) in prefixes() {
         let (from_v4, from_v6) = (found(link, &v4, &V4), found(link, &v6, &V6));
         for (at, old, packet, new) in [
             (from_v4, &v4, &V4, &v4),
@@ -120,7 +119,7 @@ fn frames_without_ip_say_why() {
 
 #[test]
 fn every_prefix_of_a_frame_is_too_short() {
-    for (link, v4, _, _) in prefixes() {
+    for (link, v4, _) in prefixes() {
         for length in 0..=v4.len() {
             match locate(link, &v4[..length]).unwrap_err() {
                 NotIp::TooShort { found, expected } => assert!(found == length && expected > length),
@@ -185,10 +184,7 @@ fn packets_behind_llc_and_snap_are_found_and_rebuilt() {
     let mut out = Vec::new();
     for (prefix, field) in [(&plain, 12), (&bridged, 16)] {
         let at = found(LinkType::Ethernet, prefix, &V4);
-        assert_eq!(
-            (at.start, at.family, at.ethertype_at()),
-            (prefix.len(), Family::V4, Some(prefix.len() - 2))
-        );
+        assert_eq!((at.start, at.family), (prefix.len(), Family::V4));
         let mut longest = vec![0x60; 1492];
         reframe(&at, prefix, &longest, &mut out).unwrap();
         assert_eq!(

@@ -135,19 +135,6 @@ fn bulk_leaves_places_of_the_queues_to_the_urgent() {
 }
 
 #[test]
-fn a_returned_job_is_the_first_of_its_class_only() {
-    let mut s = scheduler(processors(2, 9), [STRICT, STRICT].map(ClassConfig::new).to_vec());
-    s.push(Time(0), item(0, 1, 0, 100)).unwrap();
-    let Decision::Dispatch { job, .. } = s.next(Time(0)) else { panic!() };
-    let (head, ids) = (job.head, job.items().to_vec());
-    for (id, class) in [(1, 1), (2, 0)] {
-        s.push(Time(0), item(id, class, 0, 100)).unwrap();
-    }
-    s.redispatch(head, &ids);
-    assert_eq!(drain(&mut s, 0).0, [2, 0, 1]);
-}
-
-#[test]
 fn classes_that_cannot_work_are_refused_with_their_number() {
     let said = |classes: Vec<ClassConfig>| {
         Scheduler::new(Config { classes, ..Config::new(processors(1, 1)) }).unwrap_err().to_string()
