@@ -390,10 +390,10 @@ fn sas(sas: &[SaDoc], width: usize) -> String {
     table(5, &rows, width) + &aggregation(sas, width)
 }
 
-/// What came out of SAs that aggregate, and how fast those send that have a fixed rate.
+/// Counters of SAs that aggregate, and the payloads a second of those at a fixed rate.
 fn aggregation(sas: &[SaDoc], width: usize) -> String {
     let header =
-        ["IP-TFS", "DIR", "PAYLOADS/S", "PAYLOADS", "ONLY PAD", "LOST", "MARKED", "PACKETS", "REASSEMBLED"];
+        ["IP-TFS", "DIR", "PAYLOADS/S", "PAYLOADS", "ALL PAD", "LOST", "MARKED", "PACKETS", "REASSEMBLED"];
     let mut rows = vec![row(&header)];
     for sa in sas.iter().filter(|sa| sa.iptfs.is_some() || sa.iptfs_rate.is_some()) {
         let rate = sa.iptfs_rate.map_or_else(String::new, |rate| short(rate as f64));

@@ -1,43 +1,23 @@
 //! All SAs that aggregate (RFC 9347): the queues of those that send, the payloads of those that receive, and when
 //! each has something to do.
 
-use std::net::IpAddr;
-
 use forebay_crypto::{Packet, SessionId};
-use forebay_time::Time;
+use forebay_time::{Duration, Time};
 
+use crate::paths::Paths;
 use crate::sa::SaConfig;
 use forebay_drops::DropReason;
-use forebay_iptfs::{Aggregator, Deaggregator, IptfsCounters, Timers};
-use forebay_spd::TrafficSelector;
+use forebay_iptfs::{Aggregator, Deaggregator, IptfsCounters, Seen, Timers};
+
+/// How soon the peer is told about its payloads while the round-trip time is not known.
+const FIRST_ANSWER: Duration = Duration::from_millis(20);
 
 /// The aggregators of outbound SAs and the deaggregators of inbound ones, each with a timer.
 #[derive(Debug, Default)]
 pub struct Aggregation {
     outbound: Side<Aggregator>,
     inbound: Side<Deaggregator>,
-    /// The SAs of each direction that exchange congestion information, in the order in which they were added.
-    senders: Vec<(SessionId, Ends)>,
-    receivers: Vec<(SessionId, Ends)>,
-    /// By outbound SA, the newest inbound one of its tunnel: it tells the peer what that has found about the path.
-    receiver_of: Vec<Option<SessionId>>,
-}
-
-/// What the two SAs of a tunnel, one of each direction, have in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Ends {
-    addresses: [IpAddr; 2],
-    selectors: [Vec<TrafficSelector>; 2],
-}
-
-impl Ends {
-    /// The ends of an SA that exchanges congestion information.
-    fn of(config: &SaConfig) -> Option<Ends> {
-        let SaConfig { local, remote, local_ts, remote_ts, iptfs, .. } = config;
-        let exchanges = iptfs.as_ref().is_some_and(|iptfs| iptfs.congestion);
-        let selectors = || [local_ts.clone(), remote_ts.clone()];
-        exchanges.then(|| Ends { addresses: [*local, *remote], selectors: selectors() })
-    }
+    paths: Paths,
 }
 
 /// The SAs of one direction.
@@ -108,10 +88,7 @@ impl Aggregation {
         self.outbound.add(session, Aggregator::new(iptfs, payload));
         // A fixed rate begins at once, whether there is something to send or not.
         self.outbound.set(session, if iptfs.rate.is_some() { Time::ZERO } else { Time::MAX });
-        if let Some(ends) = Ends::of(config) {
-            self.find_receiver(session, &ends);
-            self.senders.push((session, ends));
-        }
+        self.paths.add(session, config, true);
     }
 
     /// Adds an inbound SA, if it aggregates.
@@ -119,34 +96,19 @@ impl Aggregation {
         if let Some(iptfs) = &config.iptfs {
             self.inbound.add(session, Deaggregator::new(iptfs));
         }
-        if let Some(ends) = Ends::of(config) {
-            for (sender, _) in self.senders.iter().filter(|(_, theirs)| *theirs == ends) {
-                self.receiver_of[sender.0 as usize] = Some(session);
-            }
-            self.receivers.push((session, ends));
-        }
+        self.paths.add(session, config, false);
     }
 
-    fn find_receiver(&mut self, sender: SessionId, ends: &Ends) {
-        let place = sender.0 as usize;
-        self.receiver_of.resize(self.receiver_of.len().max(place + 1), None);
-        let found = self.receivers.iter().rev().find(|(_, theirs)| theirs == ends);
-        self.receiver_of[place] = found.map(|(receiver, _)| *receiver);
+    /// The ends of an SA are others now.
+    pub fn moved(&mut self, session: SessionId, config: &SaConfig) {
+        self.paths.moved(session, config);
     }
 
     /// Forgets an SA with everything that waits for it.
     pub fn remove(&mut self, session: SessionId) {
         self.outbound.remove(session);
         self.inbound.remove(session);
-        self.senders.retain(|(sender, _)| *sender != session);
-        let Some(at) = self.receivers.iter().position(|(receiver, _)| *receiver == session) else { return };
-        self.receivers.remove(at);
-        for (sender, ends) in std::mem::take(&mut self.senders) {
-            if self.receiver_of[sender.0 as usize] == Some(session) {
-                self.find_receiver(sender, &ends);
-            }
-            self.senders.push((sender, ends));
-        }
+        self.paths.remove(session);
     }
 
     /// Queues a copy of a packet of an outbound SA; `false` if the SA does not aggregate.
@@ -166,10 +128,8 @@ impl Aggregation {
     /// Fills `packet` with the next payload of an outbound SA, if one is due.
     pub fn fill(&mut self, now: Time, session: SessionId, packet: &mut Packet) -> Result<bool, DropReason> {
         let Some(aggregator) = self.outbound.get_mut(session) else { return Ok(false) };
-        let receiver = self.receiver_of.get(session.0 as usize).copied().flatten();
-        if let Some(path) = receiver.and_then(|receiver| self.inbound.get_mut(receiver)?.path()) {
-            path.set_transmit_delay(aggregator.spacing());
-            aggregator.set_congestion(path.info(now), path.allowed_rate());
+        if let Some(path) = self.paths.of(session) {
+            aggregator.follow(&mut path.congestion, now);
         }
         aggregator.poll(now, packet)
     }
@@ -216,10 +176,29 @@ impl Aggregation {
         let deaggregator = self.inbound.get_mut(session)?;
         let taken = deaggregator.take(now, packet);
         if taken.is_none() {
+            let seen = deaggregator.seen();
             let due = deaggregator.due();
             self.inbound.set(session, due);
+            self.note(now, session, &seen);
         }
         taken
+    }
+
+    /// Takes note of what an inbound SA has seen of its path, for the SAs that tell the peer.
+    fn note(&mut self, now: Time, session: SessionId, seen: &Seen) {
+        let Some(path) = self.paths.of(session).filter(|_| seen.payloads > 0) else { return };
+        path.congestion.payloads(now, seen);
+        if !seen.wants_answer {
+            return;
+        }
+        let at = now + path.congestion.rtt().unwrap_or(FIRST_ANSWER);
+        for &sender in &path.senders {
+            if let Some(aggregator) = self.outbound.get_mut(sender) {
+                aggregator.owe(at);
+                let due = aggregator.due();
+                self.outbound.set(sender, due);
+            }
+        }
     }
 
     /// An inbound SA whose payloads have waited long enough for one that is missing.
@@ -262,43 +241,5 @@ impl Aggregation {
     /// Counters of the packets that came out of an inbound SA.
     pub fn counters(&self, session: SessionId) -> Option<IptfsCounters> {
         self.inbound.get(session).map(Deaggregator::counters)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sa::Spi;
-    use forebay_iptfs::Iptfs;
-
-    fn sa(remote: &str, congestion: bool) -> SaConfig {
-        let (suite, local) = ("aes128gcm16".parse().unwrap(), "192.0.2.1".parse().unwrap());
-        let config = SaConfig::new("tunnel", Spi::MIN, suite, local, remote.parse().unwrap());
-        SaConfig { iptfs: Some(Iptfs { congestion, ..Iptfs::default() }), ..config }
-    }
-
-    #[test]
-    fn the_newest_inbound_sa_of_a_tunnel_speaks_for_its_path() {
-        let [one, other] = ["192.0.2.2", "192.0.2.3"].map(|remote| sa(remote, true));
-        let id = SessionId;
-        let mut all = Aggregation::default();
-        all.add_outbound(id(1), &one);
-        all.add_outbound(id(2), &other);
-        all.add_outbound(id(3), &sa("192.0.2.2", false));
-        all.add_inbound(id(4), &sa("192.0.2.2", false));
-        assert_eq!(all.receiver_of, [None; 3]);
-        all.add_inbound(id(5), &one);
-        all.add_inbound(id(6), &other);
-        // A rekeyed SA, and then an outbound one that is added behind the inbound ones.
-        all.add_inbound(id(7), &one);
-        all.add_outbound(id(0), &one);
-        assert_eq!(all.receiver_of, [Some(id(7)), Some(id(7)), Some(id(6))]);
-        all.remove(id(7));
-        assert_eq!(all.receiver_of, [Some(id(5)), Some(id(5)), Some(id(6))]);
-        all.remove(id(5));
-        assert_eq!(all.receiver_of, [None, None, Some(id(6))]);
-        all.remove(id(2));
-        all.remove(id(6));
-        assert_eq!((all.senders.len(), all.receivers.len()), (2, 0));
     }
 }

@@ -95,6 +95,13 @@ pub enum Tfc {
     Mtu,
 }
 
+/// What the two SAs of a tunnel, one of each direction, have in common: addresses and selectors, this side's first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ends {
+    addresses: [IpAddr; 2],
+    selectors: [Vec<TrafficSelector>; 2],
+}
+
 /// The settings of one security association, keys apart: those go to the processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaConfig {
@@ -242,6 +249,12 @@ impl fmt::Display for SaConfigError {
 impl std::error::Error for SaConfigError {}
 
 impl SaConfig {
+    /// Its ends.
+    pub fn ends(&self) -> Ends {
+        let selectors = [self.local_ts.clone(), self.remote_ts.clone()];
+        Ends { addresses: [self.local, self.remote], selectors }
+    }
+
     /// An SA between two outer addresses with everything else at its default: a tunnel straight in IP by the
     /// default [`TunnelRules`], a replay window of 64, no path MTU, no TFC padding, no end, padding checked,
     /// any traffic.

@@ -7,6 +7,7 @@ use forebay_time::{Duration, PS_PER_S, Time};
 use forebay_tunnel::{SharedEcn, traffic_class};
 use forebay_wire::aggfrag::{self, CongestionInfo};
 
+use super::congestion::Congestion;
 use super::settings::Iptfs;
 use forebay_drops::DropReason;
 
@@ -35,6 +36,8 @@ pub struct Aggregator {
     max_delay: Duration,
     ticks: Option<Ticks>,
     congestion: Option<CongestionInfo>,
+    /// Where payloads follow the load: when the peer is to have congestion information at the latest.
+    owed: Time,
     /// Whether outer packets have marks, and those of the payload filled last.
     copies_ecn: bool,
     ecn: SharedEcn,
@@ -64,6 +67,7 @@ impl Aggregator {
             max_delay: config.max_delay,
             ticks: config.rate.map(Ticks::new),
             congestion: config.congestion.then(CongestionInfo::default),
+            owed: Time::MAX,
             copies_ecn: config.ecn,
             ecn: SharedEcn::default(),
         }
@@ -96,15 +100,15 @@ impl Aggregator {
         match (&self.ticks, self.waiting.front()) {
             (Some(ticks), _) => ticks.due(),
             (None, Some(_)) if self.is_full() => Time::ZERO,
-            (None, Some(oldest)) => oldest.arrived + self.max_delay,
-            (None, None) => Time::MAX,
+            (None, Some(oldest)) => (oldest.arrived + self.max_delay).min(self.owed),
+            (None, None) => self.owed,
         }
     }
 
     /// Fills `payload` with the next payload if it is due; `false` if not. To be asked until it is not.
     /// An error, and no change, if `payload` has no room for it.
     pub fn poll(&mut self, now: Time, payload: &mut Packet) -> Result<bool, DropReason> {
-        if now < self.due() || (self.ticks.is_none() && self.waiting.is_empty()) {
+        if now < self.due() {
             return Ok(false);
         }
         let full = self.ticks.is_some();
@@ -128,7 +132,16 @@ impl Aggregator {
         if let Some(ticks) = &mut self.ticks {
             ticks.sent(now);
         }
+        self.owed = Time::MAX;
         Ok(true)
+    }
+
+    /// Where payloads follow the load: lets a payload leave at this time, with a header alone if nothing else waits, because the peer
+    /// is to have congestion information once a round trip (RFC 9347 2.4.2).
+    pub fn owe(&mut self, at: Time) {
+        if self.congestion.is_some() && self.ticks.is_none() {
+            self.owed = self.owed.min(at);
+        }
     }
 
     /// The ECN field for the outer header of the payload filled last: Not-ECT unless the settings ask for marks.
@@ -143,24 +156,21 @@ impl Aggregator {
         self.held
     }
 
-    /// The congestion information of the payloads from here on, and how many of them the path takes in a second, of which the
-    /// fixed rate is the most. Both are without effect unless the settings ask for congestion information.
-    pub fn set_congestion(&mut self, info: CongestionInfo, allowed: Option<f64>) {
-        let Some(mine) = &mut self.congestion else { return };
-        *mine = info;
+    /// Says by the header of the next payload what is known of the path, and yields to it with a fixed rate. Without effect unless
+    /// the settings ask for congestion information.
+    pub fn follow(&mut self, path: &mut Congestion, now: Time) {
+        let Some(info) = &mut self.congestion else { return };
+        // Answers come once a round trip: their spacing says nothing about the path.
+        path.set_transmit_delay(self.ticks.as_ref().map_or(Duration::ZERO, Ticks::spacing));
+        *info = path.info(now);
         if let Some(ticks) = &mut self.ticks {
-            ticks.limit(allowed);
+            ticks.limit(path.allowed_rate(now, ticks.most as f64));
         }
     }
 
     /// Payloads a second at a fixed rate, as the path lets it be now.
     pub fn rate(&self) -> Option<u64> {
         self.ticks.as_ref().map(|ticks| ticks.rate)
-    }
-
-    /// The time between two of them, zero without a fixed rate.
-    pub fn spacing(&self) -> Duration {
-        self.rate().map_or(Duration::ZERO, |rate| Duration(PS_PER_S / rate))
     }
 
     /// Whether a further packet would not change the next payload.
@@ -229,12 +239,17 @@ impl Ticks {
     }
 
     /// Goes on at the rate that the path takes, at least one payload a second, from the payload that is due next.
-    fn limit(&mut self, allowed: Option<f64>) {
-        let rate = allowed.map_or(self.most, |allowed| (allowed as u64).clamp(1, self.most));
+    fn limit(&mut self, allowed: f64) {
+        let rate = (allowed as u64).clamp(1, self.most);
         if rate != self.rate {
             self.second = self.second.map(|second| self.at(second, self.sent));
             (self.rate, self.sent) = (rate, 0);
         }
+    }
+
+    /// The time between two payloads.
+    fn spacing(&self) -> Duration {
+        Duration(PS_PER_S / self.rate)
     }
 
     fn at(&self, second: Time, tick: u64) -> Time {

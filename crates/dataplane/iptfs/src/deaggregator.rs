@@ -10,9 +10,8 @@ use std::collections::VecDeque;
 use forebay_crypto::Packet;
 use forebay_time::{Duration, Time};
 use forebay_wire::Aggfrag;
-use forebay_wire::aggfrag::Block;
+use forebay_wire::aggfrag::{Block, CongestionInfo};
 
-use super::congestion::Congestion;
 use super::settings::Iptfs;
 use forebay_drops::DropReason;
 use forebay_tunnel::has_experienced_congestion;
@@ -40,8 +39,8 @@ pub struct Deaggregator {
     /// The inner packet that is being put together, as far as it has come.
     partial: Vec<u8>,
     state: Partial,
-    /// What is known of the path, where the settings ask for it; and payloads lost before the one that is read next.
-    path: Option<Box<Congestion>>,
+    /// What was seen of the path since it was asked for, and payloads lost before the one that is read next.
+    seen: Seen,
     gap: u64,
     counters: IptfsCounters,
     /// Traffic classes of outer packets: of the payload that is being read, of those that the inner packet has come in
@@ -93,6 +92,21 @@ pub struct IptfsCounters {
     pub marked: u64,
 }
 
+/// Payloads of an SA as its path has left them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Payloads that arrived.
+    pub payloads: u64,
+    /// Payloads before them that did not.
+    pub lost: u64,
+    /// Those that arrived marked with congestion experienced.
+    pub marked: u64,
+    /// The peer's congestion information, if it sent any.
+    pub info: Option<CongestionInfo>,
+    /// Whether one was more than a header.
+    pub wants_answer: bool,
+}
+
 impl Deaggregator {
     /// A deaggregator that expects sequence number 1.
     pub fn new(config: &Iptfs) -> Deaggregator {
@@ -107,7 +121,7 @@ impl Deaggregator {
             at: 0,
             partial: Vec::new(),
             state: Partial::None,
-            path: config.congestion.then(Box::default),
+            seen: Seen::default(),
             gap: 0,
             counters: IptfsCounters::default(),
             current_class: 0,
@@ -176,9 +190,9 @@ impl Deaggregator {
         oldest.map_or(Time::MAX, |since| since + self.lost_after)
     }
 
-    /// What is known of the path, where the settings ask for it.
-    pub fn path(&mut self) -> Option<&mut Congestion> {
-        self.path.as_deref_mut()
+    /// What was seen of the path since this was asked last.
+    pub fn seen(&mut self) -> Seen {
+        std::mem::take(&mut self.seen)
     }
 
     /// Counters of the packets that came out so far.
@@ -209,10 +223,10 @@ impl Deaggregator {
         self.counters.marked += u64::from(is_marked);
         let lost = std::mem::take(&mut self.gap);
         self.counters.lost += lost;
-        if let Some(path) = &mut self.path {
-            path.payload(now, held.sequence, lost, is_marked);
-        }
-        Some(self.begin(now))
+        self.seen.payloads += 1;
+        self.seen.lost += lost;
+        self.seen.marked += u64::from(is_marked);
+        Some(self.begin())
     }
 
     /// The traffic class of the outer packet in which the inner packet taken last has come: with congestion
@@ -239,16 +253,15 @@ impl Deaggregator {
     }
 
     /// Reads the begin of a payload: its header, and the rest of an inner packet from before.
-    fn begin(&mut self, now: Time) -> Option<DropReason> {
+    fn begin(&mut self) -> Option<DropReason> {
         self.counters.payloads += 1;
         self.at = self.current.len();
         let Ok(payload) = Aggfrag::parse(&self.current) else {
             self.state = Partial::None;
             return Some(DropReason::InIptfsError);
         };
-        if let (Some(path), Some(info)) = (&mut self.path, payload.congestion()) {
-            path.received(now, &info);
-        }
+        self.seen.info = payload.congestion().or(self.seen.info);
+        self.seen.wants_answer |= !payload.blocks().is_empty();
         if payload.is_all_pad() {
             // May stand between the parts of an inner packet.
             self.counters.all_pad += 1;

@@ -25,7 +25,7 @@ mod settings;
 mod timers;
 
 pub use aggregator::Aggregator;
-pub use congestion::{Congestion, LossHistory};
-pub use deaggregator::{Deaggregator, IptfsCounters};
+pub use congestion::Congestion;
+pub use deaggregator::{Deaggregator, IptfsCounters, Seen};
 pub use settings::{Iptfs, IptfsError, MAX_REORDER_WINDOW, MIN_ROOM};
 pub use timers::Timers;

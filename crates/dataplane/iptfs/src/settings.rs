@@ -19,8 +19,8 @@ pub struct Iptfs {
     /// Longest outer IP packet in bytes; with a fixed rate all have the greatest length up to this that the
     /// cipher's alignment allows.
     pub packet_size: usize,
-    /// Payloads a second, sent whether there is traffic or not; `None` follows the load. A fixed rate does
-    /// not yield to congestion: it is for paths under one's own control (RFC 9347 2.4.1).
+    /// Payloads a second, sent whether there is traffic or not; `None` follows the load. Without [`Iptfs::congestion`] a fixed
+    /// rate does not yield to congestion: it is for paths under one's own control (RFC 9347 2.4.1).
     pub rate: Option<u64>,
     /// Longest wait of an inner packet for others to share its payload; not used with a fixed rate.
     pub max_delay: Duration,
@@ -33,7 +33,7 @@ pub struct Iptfs {
     pub lost_after: Duration,
     /// Bytes of inner packets that wait at most; what finds no room is dropped.
     pub queue: usize,
-    /// Whether payloads carry congestion information (sub-type 1).
+    /// Whether payloads carry congestion information (sub-type 1), and a fixed rate yields to it.
     pub congestion: bool,
     /// Whether outer packets have the ECN marks of the inner ones (RFC 9347 3.1): off by default, because the marks are not
     /// protected and show something of what is inside (RFC 9347 9).

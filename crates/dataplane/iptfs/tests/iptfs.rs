@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use forebay_crypto::Packet;
 use forebay_drops::DropReason;
-use forebay_iptfs::{Aggregator, Deaggregator, Iptfs, IptfsCounters};
+use forebay_iptfs::{Aggregator, Congestion, Deaggregator, Iptfs, IptfsCounters, Seen};
 use forebay_time::{Duration, Time};
 use forebay_wire::aggfrag::CongestionInfo;
 use proptest::prelude::*;
@@ -314,53 +314,60 @@ fn a_fixed_rate_neither_drifts_nor_bursts() {
     assert_eq!((rate(1), rate(10), rate(1_000)), (1, 10, 1));
 }
 
+/// What a peer has made of this header.
+fn info(payload: &[u8]) -> CongestionInfo {
+    forebay_wire::Aggfrag::parse(payload).unwrap().congestion().unwrap()
+}
+
 #[test]
 fn congestion_information_is_carried() {
     let config = Iptfs { congestion: true, ..Iptfs::default() };
     let mut aggregator = Aggregator::new(&config, 1_404);
-    let info = CongestionInfo { rtt: 1_234, t_val: 99, ..CongestionInfo::default() };
-    aggregator.set_congestion(info, None);
     aggregator.push(Time::ZERO, &v4(100, 1)).unwrap();
+    aggregator.follow(&mut Congestion::default(), at_ms(1));
     let payloads = poll_all(&mut aggregator, Time::ZERO + LONG);
-    assert_eq!(payloads[0].len(), 124);
+    assert_eq!((payloads[0].len(), info(&payloads[0]).t_val), (124, 1_000));
     let mut deaggregator = Deaggregator::new(&config);
-    deaggregator.push(1, 0, &payloads[0]).unwrap();
+    deaggregator.push(1, 3, &payloads[0]).unwrap();
     // A payload without data blocks (RFC 9347 2.2.4) carries nothing else.
-    let newer = CongestionInfo { rtt: 4_321, ..info };
-    deaggregator.push(2, 0, &newer.write_header(0)).unwrap();
+    let newer = CongestionInfo { rtt: 4_321, ..info(&payloads[0]) };
+    deaggregator.push(4, 0, &newer.write_header(0)).unwrap();
     assert_eq!(take_all(&mut deaggregator, Time::ZERO), (vec![v4(100, 1)], vec![]));
-    // What it says was heard: the next header returns its value.
-    assert_eq!(deaggregator.path().unwrap().info(Time::ZERO).t_echo, 99);
-    assert!(Deaggregator::new(&Iptfs::default()).path().is_none());
+    let first = Seen {
+        payloads: 1,
+        marked: 1,
+        wants_answer: true,
+        info: Some(info(&payloads[0])),
+        ..Seen::default()
+    };
+    assert_eq!((deaggregator.seen(), deaggregator.seen()), (first, Seen::default()));
+    take_all(&mut deaggregator, Time::ZERO + LONG);
+    let second = Seen { payloads: 1, lost: 2, info: Some(newer), ..Seen::default() };
+    assert_eq!(deaggregator.seen(), second);
 }
 
 #[test]
-fn a_fixed_rate_yields_to_what_the_path_takes() {
-    let config = Iptfs { congestion: true, rate: Some(1_000), ..Iptfs::default() };
-    let mut aggregator = Aggregator::new(&config, 1_404);
-    let mut now = Time::ZERO;
-    // Payloads in a second under each rate, and the time between two as the aggregator says it.
-    for (allowed, payloads, spacing) in [
-        (None, 1_000, 1_000),
-        (Some(100.9), 100, 10_000),
-        (Some(5_000.0), 1_000, 1_000),
-        (Some(0.1), 1, 1_000_000),
-        (None, 1_000, 1_000),
-    ] {
-        aggregator.set_congestion(CongestionInfo::default(), allowed);
-        assert_eq!(aggregator.spacing(), Duration::from_micros(spacing));
-        let (end, mut sent) = (now + Duration::from_millis(1_000), 0);
-        while now < end {
-            sent += poll_all(&mut aggregator, now).len();
-            aggregator.set_congestion(CongestionInfo::default(), allowed);
-            now = now + Duration::from_micros(100);
-        }
-        assert!(sent.abs_diff(payloads) <= 1, "{sent} payloads where {allowed:?} are allowed");
+fn an_idle_sa_answers_with_a_header_when_it_is_due() {
+    let mut aggregator = Aggregator::new(&Iptfs { congestion: true, ..Iptfs::default() }, 1_404);
+    assert_eq!(aggregator.due(), Time::MAX);
+    aggregator.owe(at_ms(40));
+    aggregator.owe(at_ms(50));
+    assert_eq!((aggregator.due(), poll_all(&mut aggregator, at_ms(39)).len()), (at_ms(40), 0));
+    let payloads = poll_all(&mut aggregator, at_ms(40));
+    assert_eq!((payloads.len(), payloads[0].len(), aggregator.due()), (1, 24, Time::MAX));
+    // What is to be sent anyway takes it along.
+    aggregator.owe(at_ms(60));
+    aggregator.push(at_ms(50), &v4(100, 1)).unwrap();
+    let due = aggregator.due();
+    assert_eq!(poll_all(&mut aggregator, due)[0].len(), 124);
+    assert_eq!(aggregator.due(), Time::MAX);
+    // It is the business of neither a fixed rate nor an SA without congestion information.
+    for iptfs in [Iptfs { congestion: true, rate: Some(1), ..Iptfs::default() }, Iptfs::default()] {
+        let mut other = Aggregator::new(&iptfs, 1_404);
+        let due = other.due();
+        other.owe(at_ms(1));
+        assert_eq!(other.due(), due);
     }
-    // Without congestion information the rate is what it is.
-    let mut fixed = Aggregator::new(&Iptfs { rate: Some(1_000), ..Iptfs::default() }, 1_404);
-    fixed.set_congestion(CongestionInfo::default(), Some(1.0));
-    assert_eq!(fixed.spacing(), Duration::from_millis(1));
 }
 
 #[test]

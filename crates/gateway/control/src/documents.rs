@@ -228,15 +228,15 @@ pub struct SaDoc {
     /// Of a per-CPU SA (RFC 9611): the worker whose packets it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
-    /// Of an inbound SA that aggregates (IP-TFS, RFC 9347): what came out of it.
+    /// Of an inbound SA that aggregates (IP-TFS, RFC 9347): counters of its payloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iptfs: Option<IptfsDoc>,
-    /// Of an outbound one at a fixed rate: payloads a second, as congestion leaves it now.
+    /// Of an outbound one at a fixed rate: payloads that it sends in a second now, fewer than its rate where the path is congested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iptfs_rate: Option<u64>,
 }
 
-/// What came out of an SA that aggregates.
+/// Counters of the payloads of an SA that aggregates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IptfsDoc {
     /// Payloads read.

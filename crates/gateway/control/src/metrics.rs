@@ -124,19 +124,25 @@ impl Exporter {
                 "Packets rejected by the replay check because they may have been received before a crash; included in forebay_sa_replays_total.",
             ),
             ("forebay_sa_iptfs_payloads_total", "Payloads of an SA that aggregates (IP-TFS) that were read."),
-            ("forebay_sa_iptfs_pad_payloads_total", "Those of them that held padding only."),
+            (
+                "forebay_sa_iptfs_all_pad_payloads_total",
+                "Payloads of an SA that aggregates that held padding only.",
+            ),
             (
                 "forebay_sa_iptfs_lost_payloads_total",
                 "Payloads of an SA that aggregates that were given up as lost.",
             ),
-            ("forebay_sa_iptfs_packets_total", "Inner packets taken out of payloads."),
+            (
+                "forebay_sa_iptfs_packets_total",
+                "Inner packets taken out of the payloads of an SA that aggregates.",
+            ),
             (
                 "forebay_sa_iptfs_reassembled_total",
-                "Those of them that were put together from several payloads.",
+                "Inner packets that were put together from several payloads.",
             ),
             (
                 "forebay_sa_iptfs_marked_payloads_total",
-                "Payloads whose outer packet had experienced congestion (ECN).",
+                "Payloads of an SA that aggregates whose outer packet had experienced congestion (ECN).",
             ),
         ];
         for (place, (name, help)) in families.into_iter().enumerate() {
@@ -153,8 +159,9 @@ impl Exporter {
                 text.sample(&with_names(&labels), before + counts[place]);
             }
         }
-        let said = "Payloads a second that an outbound SA at a fixed rate (IP-TFS) sends, as congestion leaves it now.";
-        text.family_of("forebay_sa_iptfs_rate", "gauge", said, f64::max);
+        let said = "Payloads that an outbound SA at a fixed rate (IP-TFS) sends in a second now: less than its rate where the path is congested.";
+        // While an SA is replaced by another, both send.
+        text.family_of("forebay_sa_iptfs_payloads_per_second", "gauge", said, |one, other| one + other);
         for sa in &status.sas {
             if let Some(rate) = sa.iptfs_rate {
                 text.sample(&with_names(&labels_of(sa)), rate as f64);

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use forebay_config::{Control, Metrics};
 use forebay_control::{
-    Answer, Client, ClusterDoc, ControlError, EngineDoc, LimitsDoc, LinkDoc, OffloadDoc, OffloadsDoc,
-    PairDoc, ProcessorDoc, REQUEST_MAX, Request, Response, SaDoc, Server, StatusDoc, metrics,
+    Answer, Client, ClusterDoc, ControlError, EngineDoc, IptfsDoc, LimitsDoc, LinkDoc, OffloadDoc,
+    OffloadsDoc, PairDoc, ProcessorDoc, REQUEST_MAX, Request, Response, SaDoc, Server, StatusDoc, metrics,
 };
 
 fn status() -> StatusDoc {
@@ -392,6 +392,34 @@ fn alerts_ask_for_metrics_and_reasons_that_there_are() {
         }
     }
     assert!(reasons > 5);
+}
+
+#[test]
+fn each_counter_of_an_sa_that_aggregates_has_its_metric() {
+    let sa = |direction: &str, iptfs, iptfs_rate| SaDoc {
+        name: "x".to_owned(),
+        direction: direction.to_owned(),
+        iptfs,
+        iptfs_rate,
+        ..SaDoc::default()
+    };
+    let counters = IptfsDoc { payloads: 11, all_pad: 12, lost: 13, packets: 14, reassembled: 15, marked: 16 };
+    let sas = vec![sa("in", Some(counters), None), sa("out", None, Some(17)), sa("out", None, Some(20))];
+    let text = metrics::text(&StatusDoc { sas, ..StatusDoc::default() });
+    for (name, direction, value) in [
+        ("iptfs_payloads_total", "in", 11),
+        ("iptfs_all_pad_payloads_total", "in", 12),
+        ("iptfs_lost_payloads_total", "in", 13),
+        ("iptfs_packets_total", "in", 14),
+        ("iptfs_reassembled_total", "in", 15),
+        ("iptfs_marked_payloads_total", "in", 16),
+        // Two SAs of one name while it is rekeyed.
+        ("iptfs_payloads_per_second", "out", 37),
+    ] {
+        let labels = format!("{{sa=\"x\",direction=\"{direction}\",remote=\"\"}} {value}\n");
+        assert_eq!(text.matches(&format!("forebay_sa_{name}{{")).count(), 1, "{name}");
+        assert!(text.contains(&format!("forebay_sa_{name}{labels}")), "{name}: {text}");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use forebay_control::{
-    ClusterDoc, EngineDoc, LinkDoc, OffloadDoc, OffloadsDoc, PairDoc, ProcessorDoc, SaDoc, StatusDoc,
-    TapSideDoc, TapsDoc, metrics,
+    ClusterDoc, EngineDoc, IptfsDoc, LimitsDoc, LinkDoc, OffloadDoc, OffloadsDoc, PairDoc, ProcessorDoc,
+    SaDoc, StatusDoc, TapSideDoc, TapsDoc, metrics,
 };
 use serde_json::{Map, Value, json};
 
@@ -31,8 +31,10 @@ fn fresh(name: &str, expected: &str) {
 /// A status with something of everything.
 fn full() -> StatusDoc {
     let counts: BTreeMap<String, u64> = [("reason".to_owned(), 1)].into();
+    let left = LimitsDoc { time_s: Some(1.0), bytes: Some(1), packets: Some(1), ..LimitsDoc::default() };
+    let (iptfs, iptfs_rate) = (Some(IptfsDoc::default()), Some(1));
     StatusDoc {
-        sas: vec![SaDoc::default()],
+        sas: vec![SaDoc { left, iptfs, iptfs_rate, ..SaDoc::default() }],
         processors: vec![ProcessorDoc::default()],
         links: vec![LinkDoc { drops: counts.clone(), passed_over: counts, ..LinkDoc::default() }],
         engines: vec![EngineDoc::default()],

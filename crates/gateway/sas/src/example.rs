@@ -54,7 +54,7 @@ pub(super) fn of(key: &str) -> &'static str {
         "reorder_window" => "reorder_window = 3, in packets",
         "lost_after" => "lost_after = \"20ms\"",
         "queue" => "queue = 262144, in bytes",
-        "congestion" => "congestion = true to carry congestion information",
+        "congestion" => "congestion = true to exchange congestion information",
         "ecn" => "ecn = true to copy ECN marks to outer headers",
         "action" => "action = \"protect\", \"bypass\" or \"discard\"",
         "sa" => "sa = \"east-out\", or several: sa = [\"east-out\", \"east-out-ef\"]",

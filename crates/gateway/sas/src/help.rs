@@ -227,7 +227,7 @@ impl Problem {
             }
             Problem::CongestionAlone { .. } => {
                 "set `congestion = true` for both directions of the tunnel, whose SAs have the same `local`, `remote`, \
-                 `local_ts` and `remote_ts`: what one receives, the other tells the peer"
+                 `local_ts` and `remote_ts`: the outbound SA reports to the peer what the inbound SA receives"
                     .into()
             }
             Problem::NoCommonFamily { .. } => {

@@ -1,10 +1,11 @@
 //! Aggregation (IP-TFS) of an SA.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use forebay_crypto::Direction;
 use forebay_ipsec::iptfs::MAX_REORDER_WINDOW;
-use forebay_ipsec::{Iptfs, Mode, Protocol, SaConfig};
+use forebay_ipsec::{Ends, Iptfs, Mode, Protocol, SaConfig};
 use forebay_time::Duration;
 
 use super::SaEntry;
@@ -18,18 +19,16 @@ const PACKET_SIZES: RangeInclusive<u64> = 1..=65_535;
 const QUEUES: RangeInclusive<u64> = 1..=1 << 30;
 const RATES: RangeInclusive<u64> = 1..=1_000_000_000;
 
-/// Reports SAs with congestion information that have nobody to tell it to: the SA of the other direction has the same ends.
+/// Reports SAs with congestion information without an SA of the other direction that has the same ends.
 pub(super) fn report_alone(entries: &[SaEntry], names: &Names, findings: &mut Findings) {
-    let exchanging = entries.iter().enumerate().filter(|(_, entry)| exchanges(entry));
-    for (place, entry) in exchanging {
-        let ends = |of: &SaEntry| {
-            let SaConfig { local, remote, local_ts, remote_ts, .. } = &of.config;
-            (*local, *remote, local_ts.clone(), remote_ts.clone())
-        };
-        let is_other = |other: &&SaEntry| other.direction != entry.direction && exchanges(other);
-        if !entries.iter().filter(is_other).any(|other| ends(other) == ends(entry)) {
+    let exchanging = || entries.iter().enumerate().filter(|(_, entry)| exchanges(entry));
+    let all: HashSet<(Direction, Ends)> =
+        exchanging().map(|(_, entry)| (entry.direction, entry.config.ends())).collect();
+    for (place, entry) in exchanging() {
+        let other = if entry.direction == Direction::Seal { Direction::Open } else { Direction::Seal };
+        if !all.contains(&(other, entry.config.ends())) {
             let problem = Problem::CongestionAlone { name: shown(&entry.config.name) };
-            findings.add(problem, names.span(place), "tells the peer nothing");
+            findings.add(problem, names.span(place), "without an SA of the other direction");
         }
     }
 }

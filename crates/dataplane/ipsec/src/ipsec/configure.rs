@@ -87,7 +87,15 @@ impl Ipsec {
     /// # Errors
     /// If the address is of the other IP version, or another SA of that peer has the SPI.
     pub fn move_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
-        self.sad.move_peer(session, to)
+        let moved = self.sad.move_peer(session, to)?;
+        self.note_ends(session, moved);
+        Ok(moved)
+    }
+
+    fn note_ends(&mut self, session: SessionId, moved: bool) {
+        if let Some(config) = self.sad.config(session).filter(|_| moved) {
+            self.iptfs.moved(session, config);
+        }
     }
 
     /// Gives the peer of any SA, in UDP or not, another address and port, as a configuration says: an outbound SA sends there from
@@ -96,7 +104,9 @@ impl Ipsec {
     /// # Errors
     /// As [`Ipsec::move_peer`].
     pub fn set_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
-        self.sad.set_peer(session, to)
+        let moved = self.sad.set_peer(session, to)?;
+        self.note_ends(session, moved);
+        Ok(moved)
     }
 
     /// The SAs in UDP, of both directions, between this local address and a peer there.

@@ -403,51 +403,112 @@ fn marks_show_outside_only_where_they_are_asked_for() {
     }
 }
 
-/// Two gateways with a tunnel in both directions at a fixed rate, 20 ms apart, of whose payloads from near to far each `lost`th is
-/// lost. What each gateway has sent in the last of so many seconds.
-fn with_losses(congestion: bool, seconds: u64, lost: impl Fn(u64) -> bool) -> [usize; 2] {
-    let iptfs = Iptfs { congestion, rate: Some(1_000), ..Iptfs::default() };
-    let (mut near, mut far) = pair(0, &iptfs);
-    // The same ends as those of the SA in the other direction.
-    far.add_outbound(opening(0, iptfs.clone()), IvRange::for_throwaway_key()).unwrap();
-    near.add_inbound(sealing(0, iptfs)).unwrap();
-    let (delay, step) = (Duration::from_millis(20), Duration::from_micros(500));
-    let mut wires: [std::collections::VecDeque<(Time, Vec<u8>)>; 2] = Default::default();
-    let (mut last, mut count) = ([0; 2], 0);
-    let end = Time::ZERO + Duration::from_millis(1_000 * seconds);
-    let mut now = Time::ZERO;
-    while now < end {
-        for (side, sad) in [&mut near, &mut far].into_iter().enumerate() {
-            for payload in poll(sad, now) {
-                last[side] += usize::from(end.since(now) <= Duration::from_millis(1_000));
-                count += u64::from(side == 0);
-                if side == 1 || !lost(count) {
-                    wires[side].push_back((now + delay, payload));
+/// Two gateways with a tunnel in both directions, 20 ms apart, which lose payloads from near to far by their count. Near sends at a
+/// fixed rate; far does too, or has a load to follow that never comes.
+struct Course {
+    gateways: [Ipsec; 2],
+    now: Time,
+    /// What is on its way from each.
+    wires: [std::collections::VecDeque<(Time, Vec<u8>)>; 2],
+    sent: u64,
+}
+
+impl Course {
+    fn new(congestion: bool, far_rate: Option<u64>) -> Course {
+        let iptfs = Iptfs { congestion, rate: Some(1_000), ..Iptfs::default() };
+        let back = Iptfs { rate: far_rate, ..iptfs.clone() };
+        let (mut near, mut far) = pair(0, &iptfs);
+        // The same ends as those of the SA in the other direction.
+        far.add_outbound(opening(0, back.clone()), IvRange::for_throwaway_key()).unwrap();
+        near.add_inbound(sealing(0, back)).unwrap();
+        Course { gateways: [near, far], now: Time::ZERO, wires: Default::default(), sent: 0 }
+    }
+
+    /// What each has sent in so many milliseconds.
+    fn run(&mut self, ms: u64, lost: impl Fn(u64) -> bool) -> [usize; 2] {
+        let mut sent = [0; 2];
+        for _ in 0..2 * ms {
+            for side in [0, 1] {
+                let sad = &mut self.gateways[side];
+                for payload in poll(sad, self.now) {
+                    sent[side] += 1;
+                    self.sent += u64::from(side == 0);
+                    if side == 1 || !lost(self.sent) {
+                        self.wires[side].push_back((self.now + Duration::from_millis(20), payload));
+                    }
+                }
+                while self.wires[1 - side].front().is_some_and(|(due, _)| *due <= self.now) {
+                    let (_, payload) = self.wires[1 - side].pop_front().unwrap();
+                    open(sad, &payload, self.now).unwrap();
+                }
+                while let Some(session) = sad.poll_inner(self.now) {
+                    drain(sad, session, self.now);
                 }
             }
-            while wires[1 - side].front().is_some_and(|(due, _)| *due <= now) {
-                let (_, payload) = wires[1 - side].pop_front().unwrap();
-                open(sad, &payload, now).unwrap();
-            }
-            while let Some(session) = sad.poll_inner(now) {
-                drain(sad, session, now);
-            }
+            self.now = self.now + Duration::from_micros(500);
         }
-        now = now + step;
+        sent
     }
-    last
 }
 
 /// RFC 9347 2.4.2: what one end finds about the path the other's rate follows, in each direction by itself.
 #[test]
 fn a_congested_path_slows_its_sender() {
-    assert_eq!(with_losses(false, 3, |count| count.is_multiple_of(50)), [1_000; 2]);
-    assert_eq!(with_losses(true, 3, |_| false), [1_000; 2]);
+    let one_in_50 = |count: u64| count.is_multiple_of(50);
+    assert_eq!(Course::new(false, Some(1_000)).run(1_000, one_in_50), [1_000; 2]);
+    let mut course = Course::new(true, Some(1_000));
+    assert_eq!(course.run(1_000, |_| false), [1_000; 2]);
+    course.run(10_000, one_in_50);
     // RFC 5348 3.1 with p = 1/50 and 40 ms: 183 a second.
-    let [near, far] = with_losses(true, 12, |count| count.is_multiple_of(50));
-    assert!((140..230).contains(&near), "{near} a second");
-    assert_eq!(far, 1_000, "nothing of its own is lost");
+    let [near, far] = course.run(2_000, one_in_50).map(|sent| sent / 2);
+    assert!((140..230).contains(&near) && far == 1_000, "{near} and {far} a second");
+    // New SAs of the same tunnel go on where the old ones were.
+    let [near_sad, far_sad] = &mut course.gateways;
+    let iptfs = Iptfs { congestion: true, rate: Some(1_000), ..Iptfs::default() };
+    let newer = |config: SaConfig| SaConfig { spi: Spi::new(0x2000).unwrap(), ..config };
+    far_sad.add_inbound(newer(opening(0, iptfs.clone()))).unwrap();
+    near_sad.add_outbound(newer(sealing(0, iptfs)), IvRange::for_throwaway_key()).unwrap();
+    near_sad.remove(SessionId(0)).unwrap();
+    let [near, _] = course.run(1_000, one_in_50);
+    assert!((120..250).contains(&near), "{near} a second");
     // When nothing is lost any more the rate grows.
-    let [later, _] = with_losses(true, 24, |count| count.is_multiple_of(50) && count < 3_000);
-    assert!(later > near * 3 / 2, "{later} a second, {near} with losses");
+    let [later, _] = course.run(12_000, |_| false);
+    assert!(later > 12 * 300, "{later} in twelve seconds");
+}
+
+#[test]
+fn a_path_that_takes_nothing_is_hardly_sent_to() {
+    let mut course = Course::new(true, Some(1_000));
+    assert_eq!(course.run(1_000, |_| false), [1_000; 2]);
+    course.run(3_000, |_| true);
+    // The least there is.
+    assert!(course.run(2_000, |_| true)[0] <= 2);
+    // An answer lifts it at once.
+    course.run(3_000, |_| false);
+    assert!(course.run(1_000, |_| false)[0] > 500);
+}
+
+/// An SA that follows a load answers once a round trip, and with nothing to answer not at all.
+#[test]
+fn an_idle_direction_carries_the_answers() {
+    let mut course = Course::new(true, None);
+    let [near, far] = course.run(2_000, |_| false);
+    assert!(near == 2_000 && (30..=70).contains(&far), "{near} and {far}");
+    course.run(10_000, |count| count.is_multiple_of(50));
+    let [near, _] = course.run(1_000, |count| count.is_multiple_of(50));
+    assert!((140..230).contains(&near), "{near} a second");
+    let mut idle = Course::new(true, None);
+    idle.gateways[0].remove(SessionId(0)).unwrap();
+    assert_eq!(idle.run(1_000, |_| false), [0; 2]);
+}
+
+#[test]
+fn an_sa_whose_peer_has_moved_is_still_of_its_tunnel() {
+    let iptfs = Iptfs { congestion: true, rate: Some(1_000), ..Iptfs::default() };
+    let mut sad = Ipsec::default();
+    let config = SaConfig { follow_peer: true, ..sealing(1, iptfs) };
+    let out = sad.add_outbound(config.clone(), IvRange::for_throwaway_key()).unwrap();
+    assert!(sad.set_peer(out, "192.0.2.77:4500".parse().unwrap()).unwrap());
+    let remote = "192.0.2.77".parse().unwrap();
+    assert_eq!(sad.config(out).unwrap().ends(), SaConfig { remote, ..config }.ends());
 }
