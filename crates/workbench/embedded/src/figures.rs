@@ -145,13 +145,13 @@ pub struct WindowCounts {
 pub struct MemoryCounts {
     /// Lines of code fetched.
     pub fetch_misses: u64,
-    /// Loads.
+    /// Reads of the data cache: one for each load, one for each line that a vector load lies in.
     pub loads: u64,
     /// Lines fetched for loads.
     pub load_misses: u64,
-    /// Stores.
+    /// Writes: one for each store, one for each beat of a store that is wider than the memory interface.
     pub stores: u64,
-    /// Stores whose line was not in the cache.
+    /// Writes whose line was not in the cache.
     pub store_misses: u64,
     /// Written lines that made room.
     pub written_back: u64,

@@ -243,3 +243,20 @@ fn a_vector_load_takes_every_line_and_a_store_every_word() {
     let sd = |imm: u32| (imm >> 5) << 25 | 1 << 20 | 30 << 15 | 3 << 12 | (imm & 31) << 7 | 0x23;
     assert_eq!(waits(&[sd(0), sd(8)]).unwrap(), waits(&four).unwrap() + 2);
 }
+
+/// Each line that is read and each beat that is written is counted; the store that ends the program is one more.
+#[test]
+fn accesses_are_counted_as_the_cache_and_memory_have_them() {
+    let (load, store) = (0x0200_6007 | 5 << 15 | 8 << 7, 0x0200_6027 | 5 << 15 | 8 << 7);
+    let sd = 1 << 20 | 30 << 15 | 3 << 12 | 0x23;
+    let counted = |words: &[u32], width: u32| {
+        let account = timed64(&[words, &[sw(0, 31, 0)]].concat(), Config { width, ..config() });
+        (account.misses.loads, account.misses.stores - 1)
+    };
+    assert_eq!((counted(&[sd], 4), counted(&[sd], 8)), ((0, 2), (0, 1)));
+    // 16 bytes: four beats of 4, or one; from the last 4 of a line on two lines.
+    assert_eq!(counted(&[vsetivli(4, 0), addi(5, 30, 0), store], 4), (0, 4));
+    assert_eq!(counted(&[vsetivli(4, 0), addi(5, 30, 0), store], 16), (0, 1));
+    assert_eq!(counted(&[vsetivli(4, 0), addi(5, 30, 0), load], 4), (1, 0));
+    assert_eq!(counted(&[vsetivli(4, 0), addi(5, 30, 60), load], 4), (2, 0));
+}

@@ -15,13 +15,13 @@ use super::windows::Windows;
 pub struct Misses {
     /// Lines of code fetched.
     pub fetch: u64,
-    /// Loads.
+    /// Reads of the data cache: one for each load, one for each line that a vector load lies in.
     pub loads: u64,
     /// Lines of data fetched for loads.
     pub load: u64,
-    /// Stores.
+    /// Writes: one for each store, one for each beat of a store that is wider than the memory interface.
     pub stores: u64,
-    /// Stores whose line was not there.
+    /// Writes whose line was not there.
     pub store: u64,
     /// Written lines that made room.
     pub written_back: u64,

@@ -116,6 +116,7 @@ impl Timing {
     /// A load that may have to wait.
     #[inline(always)]
     fn load(&mut self, now: u64, address: u32) -> [u64; 2] {
+        self.misses.loads += 1;
         let line = self.dcache.line(address);
         if self.dcache.touch(line, false) {
             return [0; 2];
@@ -147,6 +148,7 @@ impl Timing {
 
     #[inline(always)]
     fn store(&mut self, now: u64, address: u32) -> [u64; 2] {
+        self.misses.stores += 1;
         let line = self.dcache.line(address);
         let through = self.config.policy == Policy::WriteThrough;
         let hit = self.dcache.touch(line, !through);
@@ -213,18 +215,9 @@ impl Timing {
         let word = |at: usize| trace.get(at).copied().unwrap_or(0);
         let (first, second) = (word(0), word(1));
         match ask {
-            Ask::StoreDouble => {
-                self.misses.stores += 1;
-                (self.store_parts(when, first, 8), 1)
-            }
-            Ask::VectorLoad => {
-                self.misses.loads += 1;
-                (self.load_lines(when, first, second), 0)
-            }
-            Ask::VectorStore => {
-                self.misses.stores += 1;
-                (self.store_parts(when, first, second), 0)
-            }
+            Ask::StoreDouble => (self.store_parts(when, first, 8), 1),
+            Ask::VectorLoad => (self.load_lines(when, first, second), 0),
+            Ask::VectorStore => (self.store_parts(when, first, second), 0),
             Ask::VectorPass(cycles) => {
                 let passes = self.config.vector.passes(first);
                 ([u64::from(passes) * u64::from(cycles) - 1, 0], 1)
@@ -267,14 +260,8 @@ impl Sink for Timing {
                         }
                         self.fetch(when, line)
                     }
-                    Ask::Load => {
-                        self.misses.loads += 1;
-                        self.load(when, addresses.next().copied().unwrap_or(0))
-                    }
-                    Ask::Store => {
-                        self.misses.stores += 1;
-                        self.store(when, addresses.next().copied().unwrap_or(0))
-                    }
+                    Ask::Load => self.load(when, addresses.next().copied().unwrap_or(0)),
+                    Ask::Store => self.store(when, addresses.next().copied().unwrap_or(0)),
                     ask => {
                         let left = addresses.as_slice();
                         let (waited, taken) = self.wide(when, ask, left);
