@@ -1,7 +1,7 @@
 //! The energy of a run by figures that the file gives (docs/models.md, "Energy"). There is none built in: no synthesis of ours has
 //! a power, and a published one is of its own process and voltage.
 
-use forebay_riscv::{Class, Config, Misses, Policy};
+use forebay_riscv::{Account, Cause, Class, Config, Misses, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
@@ -14,11 +14,11 @@ pub struct Costs {
     pub classes: [Option<f64>; Class::ALL.len()],
     /// A fetch from the instruction cache, one for each instruction.
     pub icache: Option<f64>,
-    /// An access of the data cache, one for each load and store.
+    /// An access of the data cache: [`Misses::loads`] and [`Misses::stores`].
     pub dcache: Option<f64>,
     /// A beat of memory: a word of the interface's width, read or written.
     pub memory: Option<f64>,
-    /// A cycle in which no instruction begins.
+    /// A cycle in which the core waits: no instruction begins, and none computes.
     pub idle: Option<f64>,
     /// Power at any time, in watts.
     pub static_w: Option<f64>,
@@ -37,6 +37,8 @@ pub struct Part {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done<'a> {
     pub cycles: u64,
+    /// Of these, further ones of instructions that take several, which the energies of classes contain.
+    pub further: u64,
     /// Instructions of each class, in the order of [`Class::ALL`].
     pub classes: &'a [u64],
     pub misses: Misses,
@@ -44,10 +46,21 @@ pub(crate) struct Done<'a> {
     pub seconds: f64,
 }
 
+/// The further cycles of instructions that take several.
+pub(crate) fn further(account: &Account) -> u64 {
+    let computes = |cause| matches!(cause, Cause::MultiCycle | Cause::Custom | Cause::Vector);
+    account.cells.iter().filter(|cell| computes(cell.cause)).map(|cell| cell.cycles).sum()
+}
+
+/// The key of `[energy]` for a class.
+pub(crate) fn key(class: Class) -> String {
+    class.name().replace('-', "_")
+}
+
 impl Costs {
     /// What the file gives, by its keys.
     pub(crate) fn given(&self) -> Map<String, Json> {
-        let classes = Class::ALL.iter().zip(self.classes).map(|(class, own)| (class.name(), own));
+        let classes = Class::ALL.iter().zip(self.classes).map(|(&class, own)| (key(class), own));
         let others = [
             ("icache", self.icache),
             ("dcache", self.dcache),
@@ -55,8 +68,9 @@ impl Costs {
             ("idle", self.idle),
             ("static_power", self.static_w),
         ];
-        let all = [("instruction", self.instruction)].into_iter().chain(classes).chain(others);
-        all.filter_map(|(key, value)| Some((key.to_owned(), value?.into()))).collect()
+        let others = others.map(|(key, value)| (key.to_owned(), value));
+        let all = [("instruction".to_owned(), self.instruction)].into_iter().chain(classes).chain(others);
+        all.filter_map(|(key, value)| Some((key, value?.into()))).collect()
     }
 
     /// The parts of the energy; empty if the file gives no figure.
@@ -69,7 +83,7 @@ impl Costs {
         let counted = |each: Option<f64>, name: &str, count: u64| {
             given(each.is_some(), name, count as f64 * each.unwrap_or(0.0))
         };
-        let idle = done.cycles - instructions.min(done.cycles);
+        let idle = done.cycles.saturating_sub(instructions + done.further);
         let any = self.instruction.is_some() || self.classes.iter().any(Option::is_some);
         let parts = [
             given(any, "instructions", of_classes),
@@ -83,7 +97,7 @@ impl Costs {
     }
 }
 
-/// Words of the interface that memory reads and writes: lines that are fetched; stores that go through, or lines written back.
+/// Words of the interface that memory reads and writes: lines that are fetched; writes that go through, or lines written back.
 fn beats(config: &Config, misses: &Misses) -> u64 {
     let words = |line: u32| u64::from(line.div_ceil(config.width));
     let (code, data) = (words(config.icache.line), words(config.dcache.line));
@@ -99,10 +113,10 @@ fn beats(config: &Config, misses: &Misses) -> u64 {
 mod tests {
     use super::*;
 
-    /// 100 cycles: 30 ALU instructions, 10 loads, 5 stores; 2 lines of code and 3 of data fetched, 4 words a line.
+    /// 100 cycles, of which 7 compute on: 30 ALU instructions, 10 loads, 5 stores; 2 lines of code and 3 of data fetched, 4 words a line.
     fn done(classes: &[u64; Class::ALL.len()]) -> Done<'_> {
         let misses = Misses { fetch: 2, loads: 10, load: 3, stores: 5, store: 1, written_back: 2 };
-        Done { cycles: 100, classes, misses, seconds: 1e-6 }
+        Done { cycles: 100, further: 7, classes, misses, seconds: 1e-6 }
     }
 
     fn near(parts: &[Part], exact: &[(&str, f64)]) {
@@ -129,13 +143,13 @@ mod tests {
         };
         costs.classes[Class::Load as usize] = Some(20e-12);
         let base = Config::base();
-        // 35 of 10 pJ and 10 of 20; 45 fetches; 15 accesses; 2 * 4 + 3 * 4 + 5 words; 55 cycles; 1 us of 1 mW.
+        // 35 of 10 pJ and 10 of 20; 45 fetches; 15 accesses; 2 * 4 + 3 * 4 + 5 words; 100 - 45 - 7 cycles; 1 us of 1 mW.
         let exact = [
             ("instructions", 550e-12),
             ("icache", 90e-12),
             ("dcache", 45e-12),
             ("memory", 2_500e-12),
-            ("idle", 55e-12),
+            ("idle", 48e-12),
             ("static", 1_000e-12),
         ];
         near(&costs.parts(&base, &done(&classes)), &exact);
@@ -147,5 +161,31 @@ mod tests {
             Costs::default().parts(&base, &done(&classes)).is_empty() && Costs::default().given().is_empty()
         );
         assert_eq!(memory.given().len(), 1);
+    }
+
+    #[test]
+    fn each_class_has_a_key() {
+        let known = forebay_scenario::schema::known(crate::schema::PARTS, "energy");
+        for class in Class::ALL {
+            assert!(known.contains(&key(class).as_str()), "[energy] has no `{}`", key(class));
+            let mut costs = Costs::default();
+            costs.classes[class as usize] = Some(1e-12);
+            assert!(costs.given().contains_key(&key(class)));
+        }
+    }
+
+    #[test]
+    fn further_cycles_are_of_instructions_that_take_several() {
+        let cells =
+            Cause::ALL.map(|cause| forebay_riscv::Cell { node: 0, class: Class::Alu, cause, cycles: 1 });
+        let account = Account {
+            cycles: 10,
+            instructions: 1,
+            cells: cells.to_vec(),
+            events: Vec::new(),
+            misses: Misses::default(),
+            windows: [32, 64].map(forebay_riscv::Windows::new),
+        };
+        assert_eq!(further(&account), 3);
     }
 }

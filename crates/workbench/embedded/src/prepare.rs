@@ -86,8 +86,13 @@ impl Prepared {
             begun.map(|cell| cell.cycles).sum()
         });
         let seconds = account.cycles as f64 / self.clock.mhz / 1e6;
-        let spent =
-            energy::Done { cycles: account.cycles, classes: &classes, misses: account.misses, seconds };
+        let spent = energy::Done {
+            cycles: account.cycles,
+            further: energy::further(account),
+            classes: &classes,
+            misses: account.misses,
+            seconds,
+        };
         Figures::new(
             done,
             account,

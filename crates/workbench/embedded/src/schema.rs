@@ -316,7 +316,12 @@ const ENERGY: &[Key] = &[
     of_class("divide", "energy of a division, all of its cycles together"),
     of_class("bits", "energy of an instruction of Zbb, Zbkb, Zbkc or Zbkx"),
     of_class("crypto", "energy of an instruction of Zkne, Zknd or Zknh"),
-    of_class("custom", "energy of a custom instruction"),
+    of_class("custom", "energy of a custom instruction, all of its cycles together"),
+    of_class(
+        "vector",
+        "energy of a vector instruction other than of cryptography, all of its passes together",
+    ),
+    of_class("vector_crypto", "energy of an instruction of vector cryptography, all of its passes together"),
     of_class("system", "energy of an instruction of the system: counters, fences, calls"),
     key(
         "icache",
@@ -329,7 +334,7 @@ const ENERGY: &[Key] = &[
         "dcache",
         Quantity(Unit::Energy),
         Means("not counted"),
-        "energy of an access of the data cache, one for each load and store",
+        "energy of an access of the data cache: one per load and store, one per line of a vector load, one per word of `width` of a wider store",
         "\"8 pJ\"",
     ),
     key(
@@ -343,7 +348,7 @@ const ENERGY: &[Key] = &[
         "idle",
         Quantity(Unit::Energy),
         Means("not counted"),
-        "energy of a cycle in which no instruction begins",
+        "energy of a cycle in which the core waits: no instruction begins, and none computes on",
         "\"3 pJ\"",
     ),
     key(

@@ -173,7 +173,7 @@ fn of_one_width(
     }
     if xlen == Xlen::Rv64 && *instructions != InstructionSource::None {
         let message = "custom instructions are of 32 bits".to_owned();
-        core.conflict("instructions", message, "take them away, or `xlen = 64`");
+        core.conflict("instructions", message, "remove `instructions`, or set `xlen = 32`");
     }
 }
 
@@ -198,7 +198,7 @@ fn energy(section: &Section<'_>) -> Costs {
     let joules = |key: &str| section.not_negative(key, Unit::Energy);
     Costs {
         instruction: joules("instruction"),
-        classes: Class::ALL.map(|class| joules(class.name())),
+        classes: Class::ALL.map(|class| joules(&crate::energy::key(class))),
         icache: joules("icache"),
         dcache: joules("dcache"),
         memory: joules("memory"),
