@@ -15,7 +15,7 @@ use crate::setup::Setup;
 
 const PUBLISHED: &str = include_str!("../data/area.toml");
 
-/// The synthesized column of an AES round, of which Zvkned's unit is made.
+/// The synthesized column of an AES round for both directions, of which the units of Zkne and Zknd on RV64 and of Zvkned are made.
 const AES_COLUMN: &str = "enc_dec_round-column";
 
 /// Where a figure is from.
@@ -72,9 +72,11 @@ fn core_cycle() -> f64 {
 /// The longest path of the core with its extensions in ns, and whose it is.
 fn core_path(setup: &Setup) -> (&'static str, f64) {
     let has = |name: &str| setup.extensions.iter().any(|(one, _)| *one == name);
+    // RV64's instructions compute columns.
+    let aes = |rv32: &'static str| if setup.xlen == Xlen::Rv64 { AES_COLUMN } else { rv32 };
     let paths = [
-        (has("zknd"), "zkne-zknd", "zkne-zknd"),
-        (has("zkne") && !has("zknd"), "zkne", "zkne"),
+        (has("zknd"), "zkne-zknd", aes("zkne-zknd")),
+        (has("zkne") && !has("zknd"), "zkne", aes("zkne")),
         (has("zknh"), "zknh", "zknh"),
         (has("zvkned"), "zvkned", AES_COLUMN),
     ];
@@ -159,8 +161,10 @@ pub fn parts(setup: &Setup, instructions: &Instructions) -> Vec<Part> {
     // Registers both ways, and the selection of a word.
     let beyond = f64::from(8 * config.width) - 32.0;
     add("memory interface", beyond * 2.0 * (figures.flip_flop + figures.multiplexer), Source::Counted);
+    let wide = setup.xlen == Xlen::Rv64;
     if config.multiply == 1 {
-        add("multiplier of one cycle", figures.fast_multiplier, Source::Published);
+        let factor = if wide { SQUARE } else { 1.0 };
+        add("multiplier of one cycle", factor * figures.fast_multiplier, Source::Published);
     }
     if config.branches == forebay_riscv::Branches::Backward {
         add("branch prediction", figures.backward, Source::Counted);
@@ -175,8 +179,8 @@ pub fn parts(setup: &Setup, instructions: &Instructions) -> Vec<Part> {
     for one in &instructions.costs {
         add(&one.name, one.gates, one.source);
     }
-    if setup.xlen == Xlen::Rv64 {
-        add("RV64", figures.rv64 + scalar_extensions(&figures, setup), Source::Counted);
+    if wide {
+        add("RV64", figures.rv64 + widened(&figures, setup), Source::Counted);
     }
     if setup.has(Extension::Zve64x) {
         vector(&figures, setup, &mut add);
@@ -184,11 +188,20 @@ pub fn parts(setup: &Setup, instructions: &Instructions) -> Vec<Part> {
     parts
 }
 
-/// Gates of the extensions on registers of 32 bits.
-fn scalar_extensions(figures: &Figures, setup: &Setup) -> f64 {
+/// What multipliers grow by when operands are twice as wide.
+const SQUARE: f64 = 4.0;
+
+/// Gates that the scalar extensions have more than on registers of 32 bits.
+fn widened(figures: &Figures, setup: &Setup) -> f64 {
     let gates = |name: &str, extension: Extension| {
+        let growth = match extension {
+            Extension::Zbkc => SQUARE - 1.0,
+            // Their columns are of RV64 already.
+            Extension::Zkne | Extension::Zknd => 0.0,
+            _ => 1.0,
+        };
         let counted = figures.extensions.iter().find(|(known, _)| *known == extension);
-        synthesized(name, setup).or(counted.map(|(_, gates)| *gates)).unwrap_or(0.0)
+        growth * synthesized(name, setup).or(counted.map(|(_, gates)| *gates)).unwrap_or(0.0)
     };
     setup.extensions.iter().map(|&(name, extension)| gates(name, extension)).sum()
 }
@@ -218,11 +231,21 @@ fn vector(figures: &Figures, setup: &Setup, add: &mut impl FnMut(&str, f64, Sour
     }
 }
 
-/// Gates of an extension whose instructions were synthesized. Zkne and Zknd share a datapath.
+/// Gates of an extension whose instructions were synthesized. Zkne and Zknd share a datapath: on RV64 two columns of a round,
+/// which `aes64*` makes in a cycle (eight S-boxes and two MixColumns).
 fn synthesized(extension: &str, setup: &Setup) -> Option<f64> {
     let gates = |name: &str| module(name).map(|one| one.gates);
     let has = |name: &str| setup.extensions.iter().any(|(one, _)| *one == name);
+    let columns = || Some(2.0 * gates(AES_COLUMN)?);
     match extension {
+        "zkne" if setup.xlen == Xlen::Rv64 => columns(),
+        "zknd" if setup.xlen == Xlen::Rv64 => {
+            if has("zkne") {
+                Some(0.0)
+            } else {
+                columns()
+            }
+        }
         "zknh" => gates("zknh"),
         "zkne" => gates("zkne"),
         "zknd" if has("zkne") => Some(gates("zkne-zknd")? - gates("zkne")?),

@@ -53,6 +53,31 @@ fn a_clock_that_is_asked_for_and_cannot_be_had_is_named_with_what_is_too_slow() 
 }
 
 #[test]
+fn rv64_computes_two_columns_of_aes_a_cycle_and_its_products_grow_with_the_square() {
+    let of = |core: &str| {
+        let setup = setup(core);
+        let kge = |name: &str| {
+            let found = parts(&setup, &Instructions::default()).into_iter().find(|part| part.name == name);
+            found.map_or(0, |part| (1_000.0 * part.kge).round() as u32)
+        };
+        let clock = area::clock(&setup, &Instructions::default()).expect("a clock");
+        (kge("zkne"), kge("zknd"), kge("multiplier of one cycle"), kge("RV64"), clock)
+    };
+    let wide = |more: &str| of(&format!("xlen = 64\n{more}"));
+    let (.., base, _) = wide("extensions = \"m c\"");
+    for extensions in ["m c zkne", "m c zkne zknd"] {
+        let (zkne, zknd, _, rv64, clock) = wide(&format!("extensions = \"{extensions}\""));
+        assert_eq!((zkne, zknd, rv64), (2 * 2_189, 0, base));
+        assert!((clock.mhz - 1_000.0 / 7.35).abs() < 0.1, "{clock:?}");
+    }
+    assert_eq!(wide("extensions = \"m c zknd\"").1, 2 * 2_189);
+    // The core's extensions once as RV32 has them, and what they are more.
+    assert_eq!(wide("extensions = \"m c zbkc\"").3, base + 3 * 3_600);
+    assert_eq!(wide("extensions = \"m c zbb\"").3, base + 1_600);
+    assert_eq!(wide("multiply = 1").2, 4 * of("multiply = 1").2);
+}
+
+#[test]
 fn hardware_is_counted_once_and_says_where_its_area_is_from() {
     let of = |instructions: &Instructions| {
         let parts = parts(&setup("instructions = \"ipsec\""), instructions);
