@@ -1,4 +1,4 @@
-//! Keys that have no effect because of another key's value. Sweeps change that other key, so they are noted, not refused.
+//! Keys that have no effect because of another key's value, or without a part of what is described. Sweeps change that other key, so they are noted, not refused.
 
 use crate::{Section, Table, Value, tables};
 
@@ -41,6 +41,29 @@ pub fn note(root: &Table, top: &Section<'_>, rows: &[Idle], notes: &mut Vec<Stri
                 if !notes.contains(&note) {
                     notes.push(note);
                 }
+            }
+        }
+    }
+}
+
+/// Keys of a section without effect unless there is one of some parts, such as extensions of an instruction set.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// The section.
+    pub section: &'static str,
+    /// Its keys.
+    pub keys: &'static [&'static str],
+    /// The parts, of which one is enough.
+    pub parts: &'static [&'static str],
+}
+
+/// Notes the keys that a file has without what they need; `has` says which parts there are.
+pub fn note_needs(top: &Section<'_>, rows: &[Needs], has: impl Fn(&str) -> bool, notes: &mut Vec<String>) {
+    for row in rows.iter().filter(|row| !row.parts.iter().any(|part| has(part))) {
+        for (table, _) in tables(top, row.section) {
+            for key in row.keys.iter().filter(|key| table.get(key).is_some()) {
+                let parts = row.parts.join("` or `");
+                notes.push(format!("`{key}` of [{}] has no effect without `{parts}`", row.section));
             }
         }
     }

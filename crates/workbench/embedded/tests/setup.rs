@@ -91,6 +91,28 @@ fn vector_units_are_of_rv64_and_keys_of_units_that_are_not_there_are_noted() {
         ]
     );
     assert_eq!(less("m c").len(), 5);
+    let notes = |sets: &[&str]| setup(&format!("{LEAST}{all}"), sets).unwrap().notes;
+    let energies = ["multiply", "divide", "bits", "crypto", "custom", "vector", "vector_crypto"]
+        .map(|key| format!("energy.{key}=1e-12"));
+    let mut sets: Vec<&str> = energies.iter().map(String::as_str).collect();
+    let without = |key: &str, parts: &str| format!("`{key}` of [energy] has no effect without `{parts}`");
+    let (bits, crypto, custom) = (
+        without("bits", "zbb` or `zbkb` or `zbkc` or `zbkx"),
+        without("crypto", "zkne` or `zknd` or `zknh"),
+        without("custom", "instructions"),
+    );
+    assert_eq!(notes(&sets), [bits, crypto, custom]);
+    sets.extend(["core.extensions=c zbb zknh", "core.divide=20"]);
+    let found: Vec<String> = notes(&sets).into_iter().filter(|note| !note.contains("[vector]")).collect();
+    let expected = [
+        "`divide` of [core] has no effect without `m`".to_owned(),
+        without("multiply", "m"),
+        without("divide", "m"),
+        without("custom", "instructions"),
+        without("vector", "zve64x"),
+        without("vector_crypto", "zvkned` or `zvkg` or `zvknha` or `zvknhb"),
+    ];
+    assert_eq!(found, expected);
     let refused = |text: &str| setup(&format!("{LEAST}{text}"), &[]).unwrap_err();
     let without = refused("[core]\nextensions = \"m c zve64x\"\n");
     assert!(without.contains("`zve64x` is of RV64 here (write `xlen = 64`)"), "{without}");

@@ -7,7 +7,7 @@ use forebay_diagnostics::{Findings, Place, Problem};
 use forebay_riscv::{
     Branches, CacheConfig, Class, Config, Extension, Policy, Replacement, VLEN, VectorConfig, Xlen,
 };
-use forebay_scenario::idle::{self, Idle};
+use forebay_scenario::idle::{self, Idle, Needs};
 use forebay_scenario::schema::known;
 use forebay_scenario::{Section, Table, Unit, Value, tables};
 use serde_json::Value as Json;
@@ -38,6 +38,29 @@ const IDLE: &[Idle] = &[
     one_way("icache"),
     one_way("dcache"),
 ];
+
+/// Keys that need an extension, or custom instructions.
+const NEEDS: &[Needs] = &[
+    needs("core", &["multiply", "divide"], &["m"]),
+    needs("vector", &["length", "datapath"], &["zve64x"]),
+    needs("vector", &["aes"], &["zvkned"]),
+    needs("vector", &["ghash"], &["zvkg"]),
+    needs("vector", &["sha2"], &["zvknha", "zvknhb"]),
+    needs("energy", &["multiply", "divide"], &["m"]),
+    needs("energy", &["bits"], &["zbb", "zbkb", "zbkc", "zbkx"]),
+    needs("energy", &["crypto"], &["zkne", "zknd", "zknh"]),
+    needs("energy", &["custom"], &["instructions"]),
+    needs("energy", &["vector"], &["zve64x"]),
+    needs("energy", &["vector_crypto"], &["zvkned", "zvkg", "zvknha", "zvknhb"]),
+];
+
+const fn needs(
+    section: &'static str,
+    keys: &'static [&'static str],
+    parts: &'static [&'static str],
+) -> Needs {
+    Needs { section, keys, parts }
+}
 
 /// Of a cache that is direct-mapped: each line has one place.
 const fn one_way(section: &'static str) -> Idle {
@@ -127,7 +150,11 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
         vector.conflict("datapath", message, help);
     }
     of_one_width(&core, xlen, &extensions, &instructions);
-    notes.extend(idle_units(&vector, &extensions));
+    let has = |part: &str| match part {
+        "instructions" => instructions != InstructionSource::None,
+        _ => extensions.iter().any(|(name, _)| *name == part),
+    };
+    idle::note_needs(&top, NEEDS, has, &mut notes);
     let mut setup = Setup {
         firmware: executable?,
         functions: path(&firmware, "functions"),
@@ -175,22 +202,6 @@ fn of_one_width(
         let message = "custom instructions are of 32 bits".to_owned();
         core.conflict("instructions", message, "remove `instructions`, or set `xlen = 32`");
     }
-}
-
-/// Keys of the vector unit that a core without that part of it does not look at.
-fn idle_units(vector: &Section<'_>, extensions: &[(&'static str, Extension)]) -> Vec<String> {
-    const UNITS: [(&str, &[&str]); 5] = [
-        ("length", &["zve64x"]),
-        ("datapath", &["zve64x"]),
-        ("aes", &["zvkned"]),
-        ("ghash", &["zvkg"]),
-        ("sha2", &["zvknha", "zvknhb"]),
-    ];
-    let idle = UNITS
-        .into_iter()
-        .filter(|(key, names)| vector.has(key) && !extensions.iter().any(|(name, _)| names.contains(name)));
-    idle.map(|(key, names)| format!("`{key}` of [vector] has no effect without `{}`", names.join("` or `")))
-        .collect()
 }
 
 /// The energies that are given.
