@@ -88,7 +88,7 @@ impl<W: Word> Core<W> {
     /// A core at its reset: registers zero, about to execute at `pc`.
     ///
     /// # Panics
-    /// If the program's instruction set is of another width than `W`, or has a [`VLEN`](crate::VLEN) that is none.
+    /// If the program's instruction set is of another width than `W`, or its `vlen` is none of [`VLEN`](crate::VLEN).
     pub fn reset(program: Program, memory: Memory, pc: u32) -> Core<W> {
         assert_eq!(program.isa().xlen(), W::XLEN, "registers are as wide as the instruction set says");
         let custom_registers = vec![0; program.isa().custom.registers()];

@@ -26,7 +26,7 @@ pub enum Extension {
     Zknd,
     /// SHA-2.
     Zknh,
-    /// Integer vectors of elements of up to 64 bits: the part of Zve64x that docs/models.md lists.
+    /// Integer vectors of elements of up to 64 bits: the part of Zve64x that docs/explore.md lists.
     Zve64x,
     /// Bit manipulation of vectors for cryptography.
     Zvkb,

@@ -24,8 +24,8 @@ impl From<FaultKind> for Halt {
     }
 }
 
-/// Executes one instruction that does not end a block. Addresses of loads and stores go into `addresses`, and what
-/// the time of a vector instruction depends on.
+/// Executes one instruction that does not end a block. What its time depends on goes into `addresses`
+/// ([`Trace::addresses`](crate::Trace)).
 // Long because there is one arm for each kind of access.
 #[inline(always)]
 pub(crate) fn execute<W: Word>(

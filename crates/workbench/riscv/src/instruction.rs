@@ -1,6 +1,6 @@
 //! Instructions as they are executed: decoded once.
 
-/// What an instruction does. `auipc` is decoded to [`Op::Lui`] with its sum.
+/// What an instruction does. On RV32 `auipc` is decoded to [`Op::Lui`] with its sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[rustfmt::skip]

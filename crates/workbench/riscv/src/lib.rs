@@ -6,7 +6,7 @@
 //! 1.0), RISC-V Cryptography Extensions volume I (scalar, 1.0.1) and volume II (vector, 1.0).
 //!
 //! What a program computes and how long it takes are apart. The [`Core`] executes and writes a [`Trace`]:
-//! which blocks of code ran, and the addresses of their loads and stores. A [`Timing`] reads it and counts
+//! which blocks of code ran, the addresses of their loads and stores, and how long their vectors were. A [`Timing`] reads it and counts
 //! cycles. Neither caches nor penalties change what is computed, so one execution serves any number of
 //! configurations, and each counts what it would have counted alone. The exception, a program that reads
 //! `cycle`, is noticed ([`Stop::NeedsClock`]).

@@ -67,12 +67,13 @@ pub(crate) struct Block {
 /// No block yet.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What ran: blocks in order, and the addresses of their loads and stores in order.
+/// What ran: blocks in order, and in order what the time of their instructions depends on.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// A block's number, doubled; plus one if control did not go on behind it.
     pub blocks: Vec<u32>,
-    /// Addresses.
+    /// Of a load or store its address; of a custom instruction that of each word that it loads; of a vector load or store its
+    /// address and bytes, of any other vector instruction but `vset*` the bytes of its elements.
     pub addresses: Vec<u32>,
 }
 

@@ -7,7 +7,8 @@
 //!
 //! Where the specification leaves a choice: ELEN is 64; `vl` is the smaller of AVL and VLMAX; tail and masked-off
 //! elements are undisturbed whatever `vta` and `vma` say; an instruction of arithmetic with a `vstart` that is not 0
-//! is illegal, as no such one ever leaves it so (31.3.7); a reserved `vtype` sets `vill`.
+//! is illegal, as no such one ever leaves it so (31.3.7); a reserved `vtype` sets `vill`. Left out: `mstatus.VS` is
+//! not looked at, and vector instructions are always on.
 
 mod crypto;
 pub(crate) mod decode;
@@ -144,6 +145,8 @@ impl Vector {
             if masked && !self.mask(at) {
                 continue;
             }
+            // Where a fault leaves it (31.3.7).
+            self.vstart = at;
             let address = base.wrapping_add((at << eew) as u64);
             let place = address.address().ok_or(unmapped(address, store))?;
             memory.aligned(place, size as u32)?;
@@ -190,7 +193,7 @@ impl Vector {
         })
     }
 
-    /// Whether it could be written: `vstart` can, whose bits are as many as indices of elements have.
+    /// Writes `vstart`, which keeps log2(VLEN) bits; returns whether the CSR is writable.
     pub(crate) fn set_csr(&mut self, number: u16, value: u64) -> bool {
         let there = self.vlenb != 0 && number == 0x008;
         if there {

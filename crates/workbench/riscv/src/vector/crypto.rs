@@ -8,7 +8,7 @@ use crate::scalar_crypto::{INVERSE_SBOX, MIX, ROUND_CONSTANTS, SBOX, UNMIX, mixe
 const GROUP: usize = 4;
 /// log2 of the bytes of elements of 32 bits.
 const E32: u32 = 2;
-/// Of 64 bits.
+/// log2 of the bytes of elements of 64 bits.
 const E64: u32 = 3;
 
 type Block = [u8; 16];
