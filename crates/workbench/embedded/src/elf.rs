@@ -218,7 +218,13 @@ fn symbols(bytes: &Bytes<'_>) -> Result<Symbols, ElfError> {
         let names = bytes.part(field(strings, offset)?, field(strings, length)?, "the names of symbols")?;
         for symbol in content.chunks_exact(whole) {
             let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| symbol[at + byte]));
-            let (name, start, length) = (word(0), word(value), word(extent));
+            let size = |at: usize| match bytes.1.xlen {
+                Xlen::Rv32 => Some(word(at)),
+                Xlen::Rv64 => (word(at + 4) == 0).then(|| word(at)),
+            };
+            let name = word(0);
+            // A symbol above 32 bits names nothing in memory.
+            let (Some(start), Some(length)) = (size(value), size(extent)) else { continue };
             let (kind, home) = (symbol[info] & 15, u16::from_le_bytes([symbol[index], symbol[index + 1]]));
             let in_code = usize::from(home) < usize::from(count)
                 && home != 0
@@ -246,4 +252,26 @@ fn symbols(bytes: &Bytes<'_>) -> Result<Symbols, ElfError> {
         }
     }
     Ok((functions, labels))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_above_32_bits_are_left_out() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../firmware/prebuilt/vectors-rv64.elf");
+        let mut file = std::fs::read(path).unwrap();
+        let functions = Executable::read(&file).unwrap().functions;
+        let one = functions.iter().find(|one| one.name == "aes_encrypt").unwrap();
+        let fields = [u64::from(one.start), u64::from(one.end - one.start)].map(u64::to_le_bytes).concat();
+        let places: Vec<usize> = (0..file.len()).filter(|&at| file[at..].starts_with(&fields)).collect();
+        let [place] = places[..] else { panic!("{places:?}") };
+        for upper in [4, 12] {
+            file[place + upper] = 1;
+            let left = Executable::read(&file).unwrap().functions;
+            assert!(left.len() == functions.len() - 1 && left.iter().all(|one| one.name != "aes_encrypt"));
+            file[place + upper] = 0;
+        }
+    }
 }

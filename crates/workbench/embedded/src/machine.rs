@@ -133,6 +133,15 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
+/// Whether a word is of OP-V, OP-VE, or a load or store of vectors (RISC-V unprivileged ISA 31.5).
+fn is_vector(word: u32) -> bool {
+    match word & 0x7f {
+        0x57 | 0x77 => true,
+        0x07 | 0x27 => matches!(word >> 12 & 7, 0 | 5..=7),
+        _ => false,
+    }
+}
+
 impl RunError {
     /// What to do about it.
     pub fn help(&self) -> String {
@@ -144,7 +153,13 @@ impl RunError {
             RunError::Input(_) => "take fewer packets: `--set input.packets=500`".to_owned(),
             RunError::Fault { fault, .. } => match fault.kind {
                 FaultKind::Illegal { word } if matches!(word & 0x7f, 0x0b | 0x2b | 0x5b | 0x7b) => {
-                    "it is a custom instruction: `core.instructions` says which there are".to_owned()
+                    "it is a custom instruction: `core.instructions` says which there are, and RV64 has none"
+                        .to_owned()
+                }
+                FaultKind::Illegal { word } if is_vector(word) => {
+                    "it is a vector instruction: has the core `xlen = 64`, `zve64x` and the extension of it in \
+                     `core.extensions`, is it one of those in docs/explore.md, and does `vtype` allow it?"
+                        .to_owned()
                 }
                 FaultKind::Illegal { .. } => {
                     "does the firmware need more of `core.extensions`, for example zbb, zkne, zknh?"

@@ -41,7 +41,7 @@ fn error(words: &[u32]) -> (String, String) {
 
 #[test]
 fn faults_have_their_place_and_a_hint() {
-    let cases: [(&[u32], &str, &str); 9] = [
+    let cases: [(&[u32], &str, &str); 12] = [
         (
             &[addi(1, 0, 1), 0xffff_ffff],
             "in `main` + 0x4, at pc 0x80000004: illegal instruction 0xffffffff",
@@ -50,6 +50,10 @@ fn faults_have_their_place_and_a_hint() {
         // sha256sig0, which the core lacks.
         (&[0x1020_9093], "illegal instruction 0x10209093", "zknh"),
         (&[0x0000_000b], "illegal instruction 0x0000000b", "core.instructions"),
+        // vsetivli x0, 4, e32; vle32.v v8, (x5); flw f8, 0(x5), which is of no vector.
+        (&[0xcd02_7057], "illegal instruction 0xcd027057", "`zve64x`"),
+        (&[0x0202_e407], "illegal instruction 0x0202e407", "`zve64x`"),
+        (&[0x0002_a407], "illegal instruction 0x0002a407", "for example zbb"),
         (
             &[lui(1, 0x80000), 0x0010_a103],
             "at pc 0x80000004: misaligned access of 4 bytes at 0x80000001",

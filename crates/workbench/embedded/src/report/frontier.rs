@@ -42,17 +42,19 @@ fn best_of_three(points: &[Point], mut order: Vec<usize>) -> Vec<usize> {
         let one = &points[at].figures;
         [one.area_kge, one.us(), one.energy_per_packet_j.unwrap_or_default()]
     };
-    // Of equal points the first stays.
-    let beats = |other: usize, at: usize| {
-        let (a, b) = (key(other), key(at));
-        a.iter().zip(&b).all(|(a, b)| a <= b) && (a != b || other < at)
-    };
-    order.retain(|&at| !(0..points.len()).any(|other| beats(other, at)));
     order.sort_by(|&a, &b| {
         let pairs = key(a).into_iter().zip(key(b));
         pairs.map(|(a, b)| a.total_cmp(&b)).find(|one| one.is_ne()).unwrap_or(a.cmp(&b))
     });
-    order
+    // What beats a point stands before it, and is kept or beaten by one that is; of equal points the first stays.
+    let mut kept: Vec<usize> = Vec::new();
+    for at in order {
+        let beaten = |&other: &usize| key(other).iter().zip(&key(at)).all(|(a, b)| a <= b);
+        if !kept.iter().any(beaten) {
+            kept.push(at);
+        }
+    }
+    kept
 }
 
 /// What one step of an option pays: the mean, over all pairs of points that differ in it alone, of the time
