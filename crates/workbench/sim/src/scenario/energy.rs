@@ -26,7 +26,7 @@ pub(super) fn of_bus(section: &Section<'_>, map: &mut Map<String, Json>) -> Opti
     Some(joules)
 }
 
-/// Refuses energies of buses that cannot be told, and says what the energy is without, where there is one.
+/// Refuses energies of buses whose bytes are not counted, and notes which processors the energy leaves out, where there is one.
 pub(super) fn check(
     top: &Section<'_>,
     traffic: Option<&Traffic>,
@@ -40,8 +40,9 @@ pub(super) fn check(
         let message = "`energy_per_byte` excludes `passes` that are jobs of their own";
         top.conflict("bus", message, "set `dependent = \"same-processor\"` in [scheduler], or remove it");
     }
-    let given = processors.iter().any(|one| one.power.is_some());
-    if !given && buses.iter().all(|one| one.energy_per_byte_j.is_none()) {
+    // As `crate::energy::of` has it: the energy of a bus that no processor is on is none.
+    let on_bus = |one: &Processor| buses.get(one.bus?)?.energy_per_byte_j;
+    if !processors.iter().any(|one| one.power.is_some() || on_bus(one).is_some()) {
         return;
     }
     let without: Vec<String> =

@@ -236,6 +236,9 @@ fn energy_is_power_times_time_and_bytes_on_the_bus() {
     assert!(near(figures.average_power_w, 3.0));
     let without = "the energy is without `cpu`: neither `active_power` nor `idle_power` is given";
     assert!(notes.iter().any(|note| note == without), "{notes:?}");
+    // A bus that nothing crosses has no energy, and so there is none that a processor could miss.
+    let lone = support::scenario_with(CPU, &packets, &["bus.energy_per_byte=1 pJ"]);
+    assert!(lone.notes.iter().all(|note| !note.contains("energy")), "{:?}", lone.notes);
     // Everything else is as it was.
     let plain = of("", "", &[]).0;
     assert_eq!(forebay_sim::Figures { average_power_w: None, energy_per_packet_j: None, ..figures }, plain);
