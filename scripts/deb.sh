@@ -44,9 +44,14 @@ gzip -9n "$stage"/*/man/*
 mkdir "$stage/bin"
 cat >"$stage/bin/dpkg-shlibdeps" <<END
 #!/bin/bash
-set -o pipefail
-newest=\$(readelf --version-info --wide "\${@: -1}" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
-$(command -v dpkg-shlibdeps) "\$@" | sed -E 's/:[a-z0-9]+( \(|,|\$)/\1/g; s/(libc6 \(>= )[^)]*/\1'"\${newest#GLIBC_}/"
+set -eo pipefail
+# Relative relocations (GLIBC_ABI_DT_RELR) are read from 2.36 on.
+newest=\$(readelf --version-info --wide "\${@: -1}" | grep -o 'GLIBC_[0-9A-Z_.]*' | sed 's/^GLIBC_//; s/^ABI_DT_RELR$/2.36/' | sort -uV | tail -n 1) || :
+[[ "\$newest" == [0-9]* ]] || {
+    echo "deb.sh: \${@: -1} asks for '\$newest' of the C library, expected a version such as 2.34" >&2
+    exit 1
+}
+$(command -v dpkg-shlibdeps) "\$@" | sed -E 's/:[a-z0-9]+( \(|,|\$)/\1/g; s/(libc6 \(>= )[^)]*/\1'"\$newest/"
 END
 chmod +x "$stage/bin/dpkg-shlibdeps"
 export PATH=$stage/bin:$PATH

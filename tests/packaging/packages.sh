@@ -36,8 +36,10 @@ for name in forebay forebay-workbench; do
     readelf -h "$program" | grep -q "Machine: *$machine\$" || fail "$name is for: $(readelf -h "$program" | grep Machine)"
     ! readelf -S "$program" | grep -qF .debug_info || fail "$name is not stripped"
     # The oldest C library that has all that the program asks for, so that a package for an old system installs there.
-    newest=$(readelf --version-info --wide "$program" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
-    grep -qF "libc6 (>= ${newest#GLIBC_})" <<<"$depends" || fail "$name asks for $newest and depends on: $depends"
+    # Relative relocations (GLIBC_ABI_DT_RELR) are read from 2.36 on.
+    newest=$(readelf --version-info --wide "$program" | grep -o 'GLIBC_[0-9A-Z_.]*' | sed 's/^GLIBC_//; s/^ABI_DT_RELR$/2.36/' | sort -uV | tail -n 1) || :
+    [[ "$newest" == [0-9]* ]] || fail "$name asks for '$newest' of the C library, expected a version such as 2.34"
+    grep -qF "libc6 (>= $newest)" <<<"$depends" || fail "$name asks for GLIBC_$newest and depends on: $depends"
     [ "$("${run[@]}" "$program" --version)" = "forebay $version" ] || fail "$name --version: $("${run[@]}" "$program" --version)"
     for file in copyright changelog.gz changelog.Debian.gz third-party.gz; do
         [ -s "$doc/$file" ] || fail "$name has no $file"
