@@ -45,7 +45,7 @@ use forebay_scenario::idle::{self, Idle};
 use forebay_scenario::{Section, Table, Unit, tables};
 use serde_json::{Map, Value as Json};
 
-use super::{CARD_PARTS, Timing, is_of, known, timing};
+use super::{CARD_PARTS, Timing, is_of, known, schema, timing};
 use crate::description::Pipeline;
 use crate::figures::Outcome;
 
@@ -315,7 +315,7 @@ fn of_packets(
         let message = "`streams` means nothing without `depth`: one stream fills the core";
         section.conflict("streams", message, "give `depth`, or take it away");
     }
-    let packets = section.whole("interrupt_packets", Unit::None, 1, u32::MAX.into());
+    let packets = section.whole("interrupt_packets", Unit::None, 1, schema::WORKERS);
     let (cost, timeout) = (section.time("interrupt"), section.time("interrupt_timeout"));
     for key in ["interrupt_packets", "interrupt_timeout"] {
         if section.has(key) && !section.has("interrupt") {

@@ -19,7 +19,7 @@ pub const PARTS: &[Part] = &[
 pub const CARD_PARTS: &[Part] = &[Part::once("", CARD), Part::several("resource", RESOURCE)];
 
 const COUNT: u64 = u32::MAX as u64;
-/// What works at once has a place in memory from the beginning.
+/// What works at once has a place in memory from the beginning, and the closed form of interrupts counts their packets one by one.
 pub(super) const WORKERS: u64 = 65_536;
 const BYTES_MAX: u64 = 1 << 30;
 const TIME: Takes = Time("0 s", "213 d");
@@ -570,7 +570,7 @@ const RESOURCE: &[Key] = &[
     ),
     key(
         "interrupt_packets",
-        Whole(Unit::None, 1, COUNT),
+        Whole(Unit::None, 1, WORKERS),
         Is("1"),
         "with `interrupt`: number of packets that an interrupt waits for and is for (interrupt mitigation), at most `buffer`",
         "8",

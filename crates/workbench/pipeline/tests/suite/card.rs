@@ -92,6 +92,22 @@ fn interrupts_of_packets_that_come_by_chance() {
     assert!((run.delay.mean_s / used("interrupt_wait_s") - 1.0).abs() < 0.005, "{run:?} {solved}");
 }
 
+/// The closed form counts packets one by one: as many as are allowed end at once, and more are refused.
+#[test]
+fn interrupts_for_very_many_packets_are_solved_or_refused() {
+    let of = |packets: u64| {
+        let top = "distribution = \"exponential\"\nbuffer = 4000000000\n";
+        let interrupts =
+            format!("interrupt = \"1 us\"\ninterrupt_packets = {packets}\ninterrupt_timeout = \"200 d\"\n");
+        card(&format!("{top}{CPU}{interrupts}").replace("duration = \"1600 us\"\n", ""))
+    };
+    let solved = serde_json::to_value(Carried::new(&of(65_536).unwrap())).unwrap();
+    assert!(near(solved["resources"][0]["interrupts_per_s"].as_f64().unwrap(), 62_500.0 / 65_536.0));
+    for packets in [65_537, 4_000_000_000] {
+        assert_eq!(of(packets).unwrap_err(), [format!("`interrupt_packets` is {packets}")]);
+    }
+}
+
 #[test]
 fn transfers_have_their_headers_and_overheads_once() {
     // 80 bytes of headers are 0.64 us at 1 Gbit/s; a transfer of 4 packets is 32 us and once 0.64 and 2 us.
