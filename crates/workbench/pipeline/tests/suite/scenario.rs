@@ -438,6 +438,15 @@ fn the_longest_delay_is_exact_and_no_quantile_is_longer() {
     let delay = outcome.delay;
     assert_eq!((outcome.generated, outcome.processed, outcome.in_flight), (24, 23, 1));
     assert_eq!((delay.mean_s, delay.p50_s, delay.p999_s, delay.max_s), (1.0, 1.0, 1.0, 1.0));
+    // Four at a time, of which the first has waited for 3 s and the last not: 3.4, 2.4, 1.4 and 0.4 s.
+    let text = text
+        .replace("24 s", "23500 ms")
+        .replace("time = \"1 s\"", "time = \"100 ms\"\nbatch = 4\nbatch_min = 4\nbatch_timeout = \"100 s\"");
+    let outcome = simulate(&read(&text, &[]).pipeline).unwrap();
+    let delay = outcome.delay;
+    assert_eq!((outcome.generated, outcome.processed), (24, 24));
+    assert_eq!((delay.mean_s, delay.p999_s, delay.max_s), (1.9, 3.4, 3.4));
+    assert!((1.4..1.41).contains(&delay.p50_s), "{delay:?}");
 }
 
 #[test]
