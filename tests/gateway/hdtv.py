@@ -63,6 +63,9 @@ def main():
     if given.quick:
         given.format, given.seconds, given.step = QUICK, 3, 0
     if given.bulk:
+        if missing := what_a_transfer_lacks(given):
+            say(missing)
+            return 2
         return transfers(given)
     python = python_with_gstreamer()
     if not python or not shutil.which("gst-launch-1.0"):
@@ -107,6 +110,24 @@ def demonstrate(given, python):
             given.record.write_text(text + "\n", encoding="utf-8")
         say(f"{given.out}/index.html, the pictures beside it")
     return 0 if all(map(is_whole, results["main"])) else 1
+
+
+def what_a_transfer_lacks(given):
+    """Why a transfer cannot be made or recorded, before it is; `None` if it can."""
+    if not shutil.which("iperf3"):
+        return "--bulk: iperf3 is not installed (scripts/setup.sh lab)"
+    if not given.record:
+        return None
+    hint = "make it by a run without --bulk, whose figures it has too"
+    try:
+        record = json.loads(given.record.read_text(encoding="utf-8"))
+    except OSError as error:
+        return f"--bulk adds to --record {given.record}, which cannot be read ({error.strerror}): {hint}"
+    except ValueError as error:
+        return f"--bulk adds to --record {given.record}, which is not JSON ({error}): {hint}"
+    if not isinstance(record, dict):
+        return f"--bulk adds to --record {given.record}, which is no record: {hint}"
+    return None
 
 
 def transfers(given):

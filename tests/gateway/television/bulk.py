@@ -17,7 +17,17 @@ EDGE = 1.0
 
 def transfer(seconds):
     """Sends for `seconds` at `RATE`; what arrived, and what a profile of it needs."""
+    # It ends by itself after a transfer, but not without one.
     server = subprocess.Popen(inside("host-b", "iperf3", "-s", "-1"), stdout=subprocess.DEVNULL)
+    try:
+        return measured(seconds, server)
+    finally:
+        if server.poll() is None:
+            server.terminate()
+            server.wait(timeout=60)
+
+
+def measured(seconds, server):
     time.sleep(0.5)
     words = ["iperf3", "-c", HOST_B, "-b", str(RATE), "-t", str(round(seconds + 2 * EDGE)), "-J"]
     client = subprocess.Popen(inside("host-a", *words), stdout=subprocess.PIPE, text=True)
@@ -27,9 +37,9 @@ def transfer(seconds):
     time.sleep(seconds)
     after, ended = counters.processor(processes), time.monotonic()
     said, _ = client.communicate(timeout=60)
-    server.wait(timeout=60)
     if client.returncode != 0:
         sys.exit(f"hdtv: iperf3 ended with {client.returncode}: {said[-300:]}")
+    server.wait(timeout=60)
     whole = json.loads(said)["end"]
     return {
         "seconds": seconds,
