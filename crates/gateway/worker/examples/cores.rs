@@ -1,6 +1,6 @@
 //! Packets per second, and CPU time of each, of workers that seal without end: of one, of several that share their SAs with
 //! a queue each or one queue for all, and of several with an SA each. Or of workers that open what comes to one queue, which was
-//! sealed before: as many as are opened in SECONDS at 8 million per second.
+//! sealed before: as many as are opened in SECONDS at 8 million per second, in 4 GiB at most.
 //!
 //! ```text
 //! cores shared|one-queue|per-cpu|inbound SECONDS BYTES [WORKERS [SAS [BURST]]]
@@ -22,6 +22,9 @@ use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 use forebay_worker::{Handle, Outside, OwnSettings, Poll, Port, Setup, Worker, Workers};
+
+/// Bytes that packets which were sealed before may take.
+const SEALED_MAX: usize = 4 << 30;
 
 /// A link that always has packets, or each of them once, and takes every one.
 struct Endless {
@@ -228,6 +231,15 @@ fn main() {
         one_queue,
         inbound: (mode == "inbound").then_some(((warm_up + seconds) * 8e6) as usize),
     };
+    // The ESP header, IV, padding and ICV of each are at most 64 bytes, with the outer header.
+    let sealed = case.inbound.unwrap_or(0).saturating_mul(len.saturating_add(64 + size_of::<Vec<u8>>()));
+    if sealed > SEALED_MAX {
+        eprintln!(
+            "cores: the packets for {seconds} s would take {:.1} GiB before the run, more than 4 GiB: give fewer SECONDS or BYTES",
+            sealed as f64 / f64::from(1 << 30)
+        );
+        std::process::exit(2);
+    }
     let (workers, handles) = set_up(&case);
     let run = |mut worker: Worker| std::thread::spawn(move || worker.run());
     let threads: Vec<_> = workers.into_iter().map(run).collect();
