@@ -52,6 +52,12 @@ pub fn report(error: Error) -> miette::Report {
             help = "raise `duration` by `--set duration=...` or `--runs`; a pipeline with `overflow = \"block\"` is solved exactly by `--by chain`",
             "{error}"
         ),
+        Error::Design(error @ forebay_models::Error::BatchAboveBuffers { .. }) => {
+            miette!(
+                help = "raise `--most`, or lower `batch_min` (of a card `interrupt_packets` or `transfer_packets`)",
+                "{error}"
+            )
+        }
         Error::Design(error) => miette!(help = "lower `--most`, or use `--by simulation`", "{error}"),
         Error::Unbounded => miette!(
             help = "set `--latency \"1 ms\"` (for the 99 % quantile) without `--loss`, or limit the input queue with `--set scheduler.input=1000` (not with [cores])",

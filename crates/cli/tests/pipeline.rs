@@ -116,6 +116,13 @@ fn size_finds_the_smallest_buffers_and_the_highest_load() {
     assert!(none["smallest"].is_null());
     assert_eq!(json(&["size-buffers", file, "--loss", "0.01", "--most", "3"], 1)["smallest"], Value::Null);
     assert_eq!(forebay(&["size-buffers", file, "--loss", "1.5"]).status.code(), Some(2));
+    // A service that waits for more packets than may be tried.
+    let batch = "duration = \"1 s\"\n[[stage]]\nbatch = 4\nbatch_min = 4\nbatch_timeout = \"1 ms\"\n";
+    let (top, stage) = batch.split_once("[[stage]]\n").unwrap();
+    std::fs::write(file, text.replace("overflow = \"block\"\n", top) + stage).unwrap();
+    let refused = forebay(&["size-buffers", file, "--loss", "0.01", "--most", "3"]);
+    let said = String::from_utf8_lossy(&refused.stderr).replace(['\n', ' '], "");
+    assert!(said.contains("`only`waitsfor4packets") && said.contains("raise`--most`"), "{said}");
 }
 
 #[test]

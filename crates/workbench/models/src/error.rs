@@ -42,6 +42,15 @@ pub enum Error {
         /// Packets of all runs of a design.
         packets: u64,
     },
+    /// A service waits for more packets than the largest buffer to try has room for.
+    BatchAboveBuffers {
+        /// Name of the stage.
+        stage: String,
+        /// Packets that its service waits for.
+        batch_min: u32,
+        /// Packets that the largest buffer to try can hold.
+        most: u32,
+    },
     /// The caller stopped the computation.
     Cancelled,
     /// A queue without limit is offered more than it can serve.
@@ -77,6 +86,10 @@ impl fmt::Display for Error {
                 "runs of {packets} packets without any loss show a loss ratio below {:.1e} (3 / packets, with 95 % \
                  confidence), not one of {bound:e} or less",
                 3.0 / (*packets).max(1) as f64
+            ),
+            Error::BatchAboveBuffers { stage, batch_min, most } => write!(
+                f,
+                "`{stage}` waits for {batch_min} packets, and the largest buffer to try has room for {most}"
             ),
             Error::Cancelled => f.write_str("broken off"),
             Error::Unstable { utilisation } => {

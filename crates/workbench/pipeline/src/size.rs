@@ -107,7 +107,8 @@ pub struct Sized {
 /// possible. That finds the smallest sum in the cases tried all through, and is not proved to.
 ///
 /// # Errors
-/// Those of [`loss`]; [`models::Error::Unshowable`] if the runs have too few packets to show that the bound is kept.
+/// Those of [`loss`]; [`models::Error::Unshowable`] if the runs have too few packets to show that the bound is kept;
+/// [`models::Error::BatchAboveBuffers`] if `most` is below the `batch_min` of a stage.
 pub fn smallest_buffers(
     pipeline: &Pipeline,
     bound: f64,
@@ -128,6 +129,10 @@ pub fn smallest_buffers_with(
     by: By,
     watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Sized>, models::Error> {
+    if let Some(stage) = pipeline.stages.iter().find(|stage| stage.batch_min > most) {
+        let (stage, batch_min) = (stage.name.clone(), stage.batch_min);
+        return Err(models::Error::BatchAboveBuffers { stage, batch_min, most });
+    }
     let mut tried = 0;
     let mut of = |buffers: &[u32]| {
         if watch(tried).is_break() {

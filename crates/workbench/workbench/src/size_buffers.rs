@@ -178,9 +178,10 @@ impl Design {
     fn error(&self, error: models::Error) -> Error {
         match (error, &self.scenario) {
             (models::Error::Cancelled, _) => Error::Cancelled,
-            // These two are of the designs tried, not of the file.
+            // These are of the designs tried, not of the file.
             (
                 error @ (models::Error::TooLarge { .. }
+                | models::Error::BatchAboveBuffers { .. }
                 | models::Error::NotConverged { .. }
                 | models::Error::Unshowable { .. }),
                 _,

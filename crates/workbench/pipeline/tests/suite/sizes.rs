@@ -65,6 +65,23 @@ fn the_network_processor_by_simulation() {
 }
 
 #[test]
+fn buffers_below_what_a_service_waits_for_are_refused_with_both_numbers() {
+    let only = Stage {
+        batch: 8,
+        batch_min: 8,
+        batch_timeout: Some(us(500)),
+        ..Stage::new("only", Law::Exponential(us(10)), 8)
+    };
+    let duration = Some(Duration::from_secs(2.0));
+    let arrivals = Arrivals::Exponential(us(100));
+    let pipeline = Pipeline { arrivals, stages: vec![only], duration, ..Pipeline::default() };
+    let by = By::Simulation { runs: 2, threads: 2 };
+    let refused = smallest_buffers(&pipeline, 0.01, 7, by).unwrap_err().to_string();
+    assert!(refused.contains("`only` waits for 8 packets") && refused.contains("room for 7"), "{refused}");
+    assert!(smallest_buffers(&pipeline, 0.01, 40, by).unwrap().unwrap().buffers[0] >= 8);
+}
+
+#[test]
 fn runs_without_a_loss_prove_no_more_than_three_over_their_packets() {
     // M/M/1/K by simulation; exactly (1 - rho) rho^K / (1 - rho^(K + 1)) are lost.
     let stages = vec![Stage::new("only", Law::Exponential(us(70)), 1)];
