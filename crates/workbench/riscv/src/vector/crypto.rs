@@ -179,7 +179,7 @@ macro_rules! sha2 {
                 x.rotate_right(by[0]) ^ x.rotate_right(by[1]) ^ x >> by[2]
             }
 
-            /// W[16..20] of W[0..4] in `d`, W[4], W[9..12] in `two`, and W[12..16] in `one`.
+            /// `W[16..20]` of `W[0..4]` in `d`, `W[4]`, `W[9..12]` in `two`, and `W[12..16]` in `one`.
             pub(super) fn schedule(d: [$word; 4], two: [$word; 4], one: [$word; 4]) -> [$word; 4] {
                 let next = |w14, w9: $word, w1, w0| {
                     small(w14, $small1).wrapping_add(w9).wrapping_add(small(w1, $small0)).wrapping_add(w0)

@@ -17,7 +17,7 @@ pub(super) enum Integer {
 pub(super) enum Source {
     /// In vs1.
     Vector,
-    /// In x[rs1].
+    /// In `x[rs1]`.
     Scalar,
     /// In the word, with its sign.
     Immediate,
