@@ -26,6 +26,8 @@ impl Worker {
         // What it could not take out of a lane because another worker was at it.
         let untaken = self.engine.untaken() > 0;
         if more || untaken || !bell.falls_asleep(|| shared.any_crowded()) {
+            // There are packets, and they wait for another worker, which may have lost its CPU to this one.
+            self.wait.rest(false);
             return Ok(());
         }
         let slept = self.sleep_in_poll(&shared, inside_waits);
