@@ -137,8 +137,9 @@ fn the_connections_of_an_ike_daemon_are_a_file_that_check_accepts() {
         assert!(again.status.code() == Some(2) && text(&again.stderr).contains("is there already"));
         assert_eq!(folder.run(&[&args[..], &["--force"]].concat(), b"").status.code(), Some(1));
     }
-    let nothing = folder.run(&["import", "swanctl"], b"connections { }");
+    let nothing = folder.run(&["import", "swanctl", "-"], b"connections { }");
     assert!(nothing.status.code() == Some(2) && nothing.stdout.is_empty());
+    assert!(text(&nothing.stderr).contains("found no connection"), "{}", text(&nothing.stderr));
 }
 
 #[test]
