@@ -7,12 +7,20 @@ use miette::IntoDiagnostic;
 
 /// The longest latency that is distinguished, in nanoseconds: a minute.
 const LONGEST_NS: u64 = 60_000_000_000;
+/// Gaps that are drawn at most; they come again after that. Four bytes each.
+const GAPS_MAX: usize = 1 << 22;
 
 /// When packets are due: a Poisson process, whatever becomes of the packets before.
+///
+/// The gaps are drawn beforehand, because who asks which packets are due keeps others from asking.
 #[derive(Debug)]
 pub struct Arrivals {
-    random: Random,
-    mean_s: f64,
+    /// Gaps, as multiples of their mean.
+    gaps: Vec<f32>,
+    /// Which one is next.
+    gap: usize,
+    mean: Duration,
+    length: Duration,
     next: Time,
     end: Time,
     /// Whether there has been a packet: there is one at least.
@@ -20,10 +28,20 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// `rate` packets per second from `start` on, for `length`, and one packet at least.
-    pub fn new(rate: f64, start: Time, length: Duration, seed: u64) -> Arrivals {
-        let (random, end) = (Random::seeded(seed), start + length);
-        let mut all = Arrivals { random, mean_s: 1.0 / rate, next: start, end, any: false };
+    /// `rate` packets per second for `length`, and one packet at least, when they have [begun](Arrivals::begin).
+    pub fn new(rate: f64, length: Duration, seed: u64) -> Arrivals {
+        let mut random = Random::seeded(seed);
+        // Twice what comes in the mean, and some where that is little.
+        let count = (2.0 * rate * length.as_secs()) as usize;
+        let gaps = (0..count.clamp(1_024, GAPS_MAX)).map(|_| -random.unit().ln() as f32).collect();
+        let mean = Duration::from_secs(1.0 / rate);
+        Arrivals { gaps, gap: 0, mean, length, next: Time::MAX, end: Time::MAX, any: false }
+    }
+
+    /// The same, from `start` on: to draw them takes a while.
+    #[must_use]
+    pub fn begin(self, start: Time) -> Arrivals {
+        let mut all = Arrivals { next: start, end: start + self.length, ..self };
         all.step();
         all
     }
@@ -46,8 +64,9 @@ impl Arrivals {
     }
 
     fn step(&mut self) {
-        let gap = -self.random.unit().ln() * self.mean_s;
-        self.next = self.next + Duration::from_secs(gap);
+        let gap = f64::from(self.gaps[self.gap]) * self.mean.0 as f64;
+        self.gap = (self.gap + 1) % self.gaps.len();
+        self.next = self.next + Duration(gap as u64);
     }
 }
 
@@ -66,6 +85,12 @@ impl Latencies {
     #[inline]
     pub fn add(&mut self, latency: Duration) {
         self.histogram.saturating_record(latency.as_nanos().max(1));
+    }
+
+    /// Adds all of another's.
+    pub fn add_all(&mut self, others: &Latencies) {
+        // Both distinguish the same, so that none is beyond what this one takes.
+        let _ = self.histogram.add(&others.histogram);
     }
 
     /// How many there are.
@@ -94,7 +119,7 @@ mod tests {
     #[test]
     fn arrivals_come_at_the_rate_and_scatter_as_a_poisson_process() {
         let start = Time::ZERO + Duration::from_millis(5);
-        let mut arrivals = Arrivals::new(1e6, start, Duration::from_millis(100), 7);
+        let mut arrivals = Arrivals::new(1e6, Duration::from_millis(100), 7).begin(start);
         assert_eq!(arrivals.due(start), None);
         let times: Vec<Time> = std::iter::from_fn(|| arrivals.due(Time::MAX)).collect();
         assert!(arrivals.is_over());
@@ -108,7 +133,7 @@ mod tests {
 
     #[test]
     fn there_is_a_packet_however_short_the_time() {
-        let mut arrivals = Arrivals::new(1.0, Time::ZERO, Duration::from_nanos(1), 7);
+        let mut arrivals = Arrivals::new(1.0, Duration::from_nanos(1), 7).begin(Time::ZERO);
         assert!(!arrivals.is_over() && arrivals.due(Time::MAX).is_some());
         assert!(arrivals.is_over() && arrivals.due(Time::MAX).is_none());
     }

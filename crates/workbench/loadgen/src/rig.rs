@@ -1,5 +1,8 @@
 //! Engines with packets at hand, driven as a gateway drives them: one for each core, which share their SAs.
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use forebay_crypto::{Direction, Job, JobSpec, SaKeys, SecretBytes, Suite};
 use forebay_engine::{
     Clock, Engine, EngineStats, Idle, Limits, Output, ProcessorSetup, ProcessorStats, Scheduling, Settings,
@@ -15,7 +18,6 @@ use super::order::Sequence;
 use super::processors::Team;
 use forebay_processors::Backend;
 
-/// Packets admitted between two turns at most.
 /// Packets in flight at most, as in `forebay seal`.
 const IN_FLIGHT: usize = 1024;
 /// The longest wait for the window to fill: the gateway's default.
@@ -54,6 +56,8 @@ pub struct Rig<'a> {
     /// Where packets come from, and where they go.
     source: Turnstile<Source>,
     sink: Turnstile<Sink>,
+    /// Whether more packets are due than the first core takes at a time, so that others help, as the workers of a gateway.
+    crowded: AtomicBool,
 }
 
 /// One core: its engine, and the lists that its packets go through.
@@ -62,8 +66,13 @@ struct Core {
     /// How many bursts it is to take, beside the others; all are free to take any if the source says nothing.
     weight: u16,
     idle: Idle,
+    /// Packets that are at hand before they are due, as in the queue of a link.
+    stock: VecDeque<Job>,
+    /// How many packets it has put there.
+    stocked: usize,
     burst: Vec<Job>,
     outputs: Vec<Output>,
+    latencies: Option<Latencies>,
 }
 
 /// Which packets come next, and whose they are.
@@ -80,7 +89,6 @@ struct Source {
 struct Sink {
     sequence: Sequence,
     released: u64,
-    latencies: Option<Latencies>,
     /// When a packet was last released.
     moved: Time,
 }
@@ -116,15 +124,20 @@ impl<'a> Rig<'a> {
                 engine: engine.into_diagnostic()?,
                 weight,
                 idle: Idle::default(),
+                stock: VecDeque::with_capacity(TAKE),
+                // So that sizes that come in turn come at all cores at different times.
+                stocked: cpu * setting.packets.len() / 2,
                 burst,
                 outputs,
+                latencies: None,
             });
         }
         let moved = setting.clock.now();
         Ok(Rig {
             setting,
             source: Turnstile::new(Source { behind: vec![0; cores.len()], ..Source::default() }),
-            sink: Turnstile::new(Sink { sequence: Sequence::default(), released: 0, latencies: None, moved }),
+            sink: Turnstile::new(Sink { sequence: Sequence::default(), released: 0, moved }),
+            crowded: AtomicBool::new(false),
             cores,
             places,
         })
@@ -167,16 +180,26 @@ impl<'a> Rig<'a> {
         Ok((self.sink.get_mut().released - before) as f64 / elapsed.as_secs())
     }
 
+    /// Packets per second that it takes of more than it can, as [`Rig::offer`] has it: fewer than by [`Rig::saturate`], because
+    /// the arrival of each packet is looked up and its latency is noted.
+    pub fn carries(&mut self, more: f64, length: Duration) -> miette::Result<f64> {
+        Ok(self.offer(more, length, 0)?.count() as f64 / length.as_secs())
+    }
+
     /// Offers `rate` packets per second at drawn times for `length`; how long each took from the time when it was
     /// due, whether it could be admitted then or not, until it was released.
     pub fn offer(&mut self, rate: f64, length: Duration, seed: u64) -> miette::Result<Latencies> {
-        self.sink.get_mut().latencies = Some(Latencies::new()?);
-        self.source.get_mut().arrivals = Some(Arrivals::new(rate, self.setting.clock.now(), length, seed));
+        for core in &mut self.cores {
+            core.latencies = Some(Latencies::new()?);
+        }
+        let arrivals = Arrivals::new(rate, length, seed);
+        self.source.get_mut().arrivals = Some(arrivals.begin(self.setting.clock.now()));
         self.run(length, Core::offer)?;
         self.source.get_mut().arrivals = None;
         self.drain_all()?;
-        let latencies = self.sink.get_mut().latencies.take();
-        latencies.ok_or_else(|| miette!("nothing was measured"))
+        let mut all = Latencies::new()?;
+        self.cores.iter_mut().filter_map(|core| core.latencies.take()).for_each(|one| all.add_all(&one));
+        Ok(all)
     }
 
     /// Has all cores take their steps until `length` has passed, each on a thread of its own.
@@ -188,9 +211,9 @@ impl<'a> Rig<'a> {
         let end = self.setting.clock.now() + length;
         let before = self.sink.get_mut().released;
         let weights: Vec<u16> = self.cores.iter().map(|core| core.weight).collect();
-        let Rig { setting, cores, source, sink, .. } = self;
+        let Rig { setting, cores, source, sink, crowded, .. } = self;
         let weights = weights.as_slice();
-        let hall = |core| Hall { setting, core, weights, source, sink, end, before };
+        let hall = |core| Hall { setting, core, weights, source, sink, crowded, end, before };
         let mut cores = cores.iter_mut().enumerate().filter(|(_, core)| core.weight > 0);
         let Some((first, mine)) = cores.next() else { return Ok(()) };
         std::thread::scope(|scope| {
@@ -222,7 +245,7 @@ impl<'a> Rig<'a> {
     }
 
     fn drain_all(&mut self) -> miette::Result<()> {
-        let Rig { setting, cores, source, sink, .. } = self;
+        let Rig { setting, cores, source, sink, crowded, .. } = self;
         let weights = [];
         let end = setting.clock.now();
         sink.get_mut().moved = end;
@@ -230,7 +253,7 @@ impl<'a> Rig<'a> {
             let mut moved = false;
             for (place, core) in cores.iter_mut().enumerate() {
                 let (weights, before) = (&weights[..], u64::MAX);
-                let hall = Hall { setting, core: place, weights, source, sink, end, before };
+                let hall = Hall { setting, core: place, weights, source, sink, crowded, end, before };
                 core.engine.flush();
                 moved |= core.engine.poll();
                 moved |= core.take(&hall)?;
@@ -282,6 +305,7 @@ struct Hall<'a> {
     weights: &'a [u16],
     source: &'a Turnstile<Source>,
     sink: &'a Turnstile<Sink>,
+    crowded: &'a AtomicBool,
     /// When the measurement ends, if a packet has been released by then beyond these.
     end: Time,
     before: u64,
@@ -368,27 +392,46 @@ impl Core {
         self.turn(hall, count > 0)
     }
 
-    /// The packets that are due.
+    /// The packets that are due. As of a link's queue, they are in memory before, and are prepared in the order in which they are
+    /// taken. The queue is the first core's: others take from it while more are due than it takes at a time.
     fn offer(&mut self, hall: &Hall<'_>) -> miette::Result<bool> {
         let packets = hall.setting.packets;
         let mut room = self.engine.room().min(TAKE);
+        let is_own = hall.is_dealt() || hall.weights.iter().position(|weight| *weight > 0) == Some(hall.core);
         if !hall.is_dealt() {
-            room = self.engine.take_limit(room);
+            room = self.engine.take_limit(room).max(usize::from(is_own && room > 0));
         }
-        let mut source = hall.source.pass();
-        let now = hall.setting.clock.now();
-        let may_take = !hall.is_dealt() || source.is_turn_of(hall.core, hall.weights);
-        while may_take
-            && self.burst.len() < room
-            && let Some(due) = source.arrivals.as_mut().and_then(|arrivals| arrivals.due(now))
-        {
-            let place = source.admitted as usize % packets.len();
-            self.fill(&packets[place], due.0);
-            source.admitted += 1;
+        while self.stock.len() < room {
+            let mut packet = self.engine.buffer();
+            let fits = packet.fill(&packets[self.stocked % packets.len()]);
+            debug_assert!(fits);
+            self.stocked += 1;
+            self.stock.push_back(Job::new(packet, JobSpec::default(), 0));
         }
-        let taken = !self.burst.is_empty();
-        self.engine.prepare_burst(Direction::Seal, &mut self.burst);
-        drop(source);
+        let source = match is_own {
+            true => Some(hall.source.pass()),
+            false if room > 0 && hall.crowded.load(Ordering::Relaxed) => hall.source.try_pass(),
+            false => None,
+        };
+        let mut taken = false;
+        if let Some(mut source) = source {
+            let now = hall.setting.clock.now();
+            let may_take = !hall.is_dealt() || source.is_turn_of(hall.core, hall.weights);
+            while may_take
+                && self.burst.len() < room
+                && let Some(due) = source.arrivals.as_mut().and_then(|arrivals| arrivals.due(now))
+                && let Some(job) = self.stock.pop_front()
+            {
+                self.burst.push(Job { token: due.0, ..job });
+            }
+            taken = !self.burst.is_empty();
+            source.admitted += self.burst.len() as u64;
+            let crowded = self.burst.len() == room;
+            if hall.crowded.load(Ordering::Relaxed) != crowded {
+                hall.crowded.store(crowded, Ordering::Relaxed);
+            }
+            self.engine.prepare_burst(Direction::Seal, &mut self.burst);
+        }
         self.carry()?;
         let moved = self.turn(hall, taken)?;
         if !moved {
@@ -466,11 +509,11 @@ impl Core {
             let sa = output.session.map_or(usize::MAX, |session| session.0 as usize);
             let ordered = sink.sequence.take(sa, output.packet.bytes());
             ordered.map_err(|why| miette!("SA {sa}: a packet is out of order: {why}"))?;
-            if let Some(latencies) = &mut sink.latencies {
-                latencies.add(released.since(Time(output.tag)));
-            }
         }
         drop(sink);
+        if let Some(latencies) = &mut self.latencies {
+            self.outputs.iter().for_each(|output| latencies.add(released.since(Time(output.tag))));
+        }
         let any = !self.outputs.is_empty();
         self.outputs.drain(..).for_each(|output| self.engine.recycle(output.packet));
         Ok(any)

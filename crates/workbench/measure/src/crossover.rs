@@ -284,7 +284,9 @@ impl Stand {
         let (least, most) = LOADED;
         let gap = alone.as_secs() / load;
         let count = ((self.length.as_secs() / gap) as usize).clamp(least, most);
-        let mut arrivals = Arrivals::new(1.0 / gap, Time::ZERO, Duration(u64::MAX / 2), seed);
+        // They have all come long before.
+        let length = Duration::from_secs(4.0 * gap * count as f64);
+        let mut arrivals = Arrivals::new(1.0 / gap, length, seed).begin(Time::ZERO);
         let due: Vec<Duration> =
             (0..count).filter_map(|_| arrivals.due(Time::MAX)).map(|at| at.since(Time::ZERO)).collect();
         let stall = Duration(STALL.0 + 4 * alone.0);

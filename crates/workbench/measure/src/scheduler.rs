@@ -307,7 +307,8 @@ impl Lab<'_> {
         Ok(rig.verify()?)
     }
 
-    /// One round of a case at half and at nine tenths of its throughput.
+    /// One round of a case at half and at nine tenths of its throughput, or of what it carries beside the measurement of latencies
+    /// if that is less.
     fn latency(
         &mut self,
         packets: &[Vec<u8>],
@@ -317,10 +318,11 @@ impl Lab<'_> {
     ) -> Result<(), Error> {
         let rate = median(case.rates.clone());
         for (load, rounds) in LOADS.into_iter().zip(&mut case.latencies) {
-            rounds.offered = load * rate;
             let setting = self.setting(packets, case.policy, window);
             let mut rig = self.warm(&setting, &case.places)?;
             rig.drain()?;
+            let carried = rig.carries(4.0 * rate, Duration(self.plan.slice.0 / 2))?;
+            rounds.offered = load * rate.min(carried);
             let latencies = rig.offer(rounds.offered, self.plan.slice, round)?;
             rig.drain()?;
             rounds.packets += latencies.count();

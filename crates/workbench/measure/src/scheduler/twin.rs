@@ -117,7 +117,7 @@ impl Learnt {
     ) -> std::io::Result<()> {
         let mut csv = "size,time,sa\n".to_owned();
         let length = Duration::from_secs(PACKETS as f64 * 2.0 / rate.unwrap_or(1.0));
-        let mut arrivals = rate.map(|rate| Arrivals::new(rate, Time::ZERO, length, 1));
+        let mut arrivals = rate.map(|rate| Arrivals::new(rate, length, 1).begin(Time::ZERO));
         for &(plain, sa) in plain.iter().cycle().take(PACKETS) {
             let due = arrivals.as_mut().and_then(|arrivals| arrivals.due(Time::MAX)).unwrap_or(Time::ZERO);
             let (s, ps) = (due.0 / 1_000_000_000_000, due.0 % 1_000_000_000_000);
