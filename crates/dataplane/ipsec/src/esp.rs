@@ -8,4 +8,4 @@ mod outbound_run;
 mod version;
 
 pub use inbound::{InboundSa, check_selectors, want_note};
-pub use outbound::{OutboundSa, sequence_end};
+pub use outbound::OutboundSa;

@@ -21,6 +21,7 @@ mod ipsec;
 mod iv;
 mod lifetime;
 mod mtu;
+mod outbound_numbers;
 mod overhead;
 mod path_limit;
 mod path_mtu;

@@ -223,30 +223,24 @@ impl Sad {
 
     /// The last sequence number that an outbound SA has given out, or the highest that an inbound one has verified.
     pub fn sequence(&self, session: SessionId) -> Option<u64> {
-        match &self.sas.get(session.0 as usize)?.state {
-            State::Outbound(sa) => Some(sa.sequence),
-            State::OutboundAh(sa) => Some(sa.sequence()),
-            State::Inbound(sa) => Some(sa.replay.top()),
-            State::InboundAh(sa) => Some(sa.replay().top()),
-            State::Removed(_) => None,
-        }
+        let state = self.state(session)?;
+        state.numbers().map(|numbers| numbers.sequence).or_else(|| Some(state.window()?.top()))
     }
 
-    /// The replay window of an inbound SA that is this core's.
+    fn state(&self, session: SessionId) -> Option<&State> {
+        self.sas.get(session.0 as usize).map(|entry| &entry.state)
+    }
+
+    fn state_mut(&mut self, session: SessionId) -> Option<&mut State> {
+        self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state)
+    }
+
     fn window(&self, session: SessionId) -> Option<&ReplayWindow> {
-        match &self.sas.get(session.0 as usize)?.state {
-            State::Inbound(sa) => Some(&sa.replay),
-            State::InboundAh(sa) => Some(sa.replay()),
-            _ => None,
-        }
+        self.state(session)?.window()
     }
 
     fn window_mut(&mut self, session: SessionId) -> Option<&mut ReplayWindow> {
-        match &mut self.sas.get_mut(session.0 as usize)?.state {
-            State::Inbound(sa) => Some(sa.window()),
-            State::InboundAh(sa) => Some(sa.window()),
-            _ => None,
-        }
+        self.state_mut(session)?.window_mut()
     }
 
     /// The numbers that an inbound SA has received; `None` for one that has no replay window here.
@@ -282,30 +276,22 @@ impl Sad {
         self.window(session).map_or(0, ReplayWindow::unsure)
     }
 
-    /// The life of an SA that is this core's.
     fn life(&self, session: SessionId) -> Option<&Life> {
-        match &self.sas.get(session.0 as usize)?.state {
-            State::Outbound(sa) => Some(sa.life()),
-            State::OutboundAh(sa) => Some(sa.life()),
-            State::Inbound(sa) => Some(&sa.life),
-            State::InboundAh(sa) => Some(sa.life()),
-            State::Removed(_) => None,
-        }
+        self.state(session)?.life()
     }
 
-    /// How far an SA has come in its life by the time of `watch`; `None` if it is another core's.
+    /// How far an SA has come in its life by the time of `watch`; `None` if it is not there.
     pub fn lived(&self, session: SessionId, watch: &Watch) -> Option<Lived> {
         self.life(session).map(|life| life.lived(watch.now()))
     }
 
     /// Lets a new SA go on with a life that was lived under its keys before.
     pub fn resume_life(&mut self, session: SessionId, lived: &Lived, watch: &mut Watch) {
-        match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
-            Some(State::Outbound(sa)) => sa.resume_life(lived, watch),
-            Some(State::OutboundAh(sa)) => sa.resume_life(lived, watch),
-            Some(State::Inbound(sa)) => sa.resume_life(lived, watch),
-            Some(State::InboundAh(sa)) => sa.resume_life(lived, watch),
-            Some(State::Removed(_)) | None => {}
+        let Some(state) = self.state_mut(session) else { return };
+        if let Some(numbers) = state.numbers_mut() {
+            numbers.resume_life(lived, watch);
+        } else if let Some(life) = state.life_mut() {
+            life.resume(lived, watch);
         }
     }
 
@@ -316,21 +302,16 @@ impl Sad {
 
     /// The next IV of an outbound SA that no packet has used; `None` for other SAs.
     pub fn next_iv(&self, session: SessionId) -> Option<u64> {
-        match &self.sas.get(session.0 as usize)?.state {
-            State::Outbound(sa) => Some(sa.next_iv()),
-            State::OutboundAh(sa) => Some(sa.next_iv()),
-            _ => None,
-        }
+        self.state(session)?.numbers().map(|numbers| numbers.iv.peek().0)
     }
 
     /// Lets an SA continue behind `sequence`: as if that had been sent, or received and verified.
     pub fn continue_after(&mut self, session: SessionId, sequence: u64) {
-        match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
-            Some(State::Outbound(sa)) => sa.continue_after(sequence),
-            Some(State::Inbound(sa)) => sa.continue_after(sequence),
-            Some(State::OutboundAh(sa)) => sa.continue_after(sequence),
-            Some(State::InboundAh(sa)) => sa.continue_after(sequence),
-            Some(State::Removed(_)) | None => {}
+        let Some(state) = self.state_mut(session) else { return };
+        if let Some(numbers) = state.numbers_mut() {
+            numbers.continue_after(sequence);
+        } else if let Some(window) = state.window_mut() {
+            window.settle(sequence);
         }
     }
 
@@ -338,24 +319,14 @@ impl Sad {
     /// way there it asks by [`EventKind::SequenceWanted`](crate::EventKind::SequenceWanted). So numbers can be
     /// noted durably before their use. An SA that was never granted any goes to the end.
     pub fn grant(&mut self, session: SessionId, last: u64) {
-        match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
-            Some(State::Outbound(sa)) => sa.grant(last),
-            Some(State::OutboundAh(sa)) => sa.grant(last),
-            Some(State::Inbound(_) | State::InboundAh(_) | State::Removed(_)) | None => {}
+        if let Some(numbers) = self.state_mut(session).and_then(State::numbers_mut) {
+            numbers.grant(last);
         }
     }
 
     /// Does what is due by the time of `watch` for every SA.
     pub fn pass_time(&mut self, watch: &mut Watch) {
-        for entry in &mut self.sas {
-            match &mut entry.state {
-                State::Outbound(sa) => sa.pass_time(watch),
-                State::OutboundAh(sa) => sa.pass_time(watch),
-                State::Inbound(sa) => sa.pass_time(watch),
-                State::InboundAh(sa) => sa.pass_time(watch),
-                State::Removed(_) => {}
-            }
-        }
+        self.sas.iter_mut().filter_map(|entry| entry.state.life_mut()).for_each(|life| life.pass_time(watch));
     }
 
     /// Sets how long packets of an outbound SA may be.

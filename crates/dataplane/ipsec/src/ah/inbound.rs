@@ -8,7 +8,7 @@ use forebay_wire::{Ah, Family, Ip, ah, ipv4, ipv6, protocol};
 use super::layout::{Headers, Sizes, in_hdr_error, tunnel_protocol};
 use crate::esp::{check_selectors, want_note};
 use crate::find::AhAt;
-use crate::lifetime::{Life, Lived};
+use crate::lifetime::Life;
 use crate::sa::{Mode, SaConfig};
 use crate::step::Next;
 use crate::watch::Watch;
@@ -23,9 +23,9 @@ pub struct InboundAh {
     sizes: Sizes,
     mode: Mode,
     local: IpAddr,
-    replay: ReplayWindow,
+    pub(crate) replay: ReplayWindow,
     resync: Resync,
-    life: Life,
+    pub(crate) life: Life,
     decapsulator: Decapsulator,
     selectors: Box<Rule>,
 }
@@ -48,36 +48,6 @@ impl InboundAh {
     /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
     pub fn admits(&self, ip: &Ip<'_>) -> Result<(), DropReason> {
         check_selectors(&self.selectors, ip)
-    }
-
-    /// Continues as if `sequence`, and no other number, had been received: for tests.
-    pub fn continue_after(&mut self, sequence: u64) {
-        self.replay.settle(sequence);
-    }
-
-    /// Goes on with a life that was lived before.
-    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
-        self.life.resume(lived, watch);
-    }
-
-    /// The replay window.
-    pub fn window(&mut self) -> &mut ReplayWindow {
-        &mut self.replay
-    }
-
-    /// How far it has come in its life.
-    pub fn life(&self) -> &Life {
-        &self.life
-    }
-
-    /// The replay window, to look at.
-    pub fn replay(&self) -> &ReplayWindow {
-        &self.replay
-    }
-
-    /// Does what is due by the time of `watch`, and asks to be called again.
-    pub fn pass_time(&mut self, watch: &mut Watch) {
-        self.life.pass_time(watch);
     }
 
     /// Packets that carried a combination of ECN marks that no tunnel makes.

@@ -7,9 +7,8 @@ use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::{Family, Ip, Malformed, ah, ipv4, ipv6, protocol};
 
 use super::layout::{HEADERS_MAX, Headers, Sizes};
-use crate::esp::sequence_end;
 use crate::iv::IvRange;
-use crate::lifetime::{Life, Lived, Refused};
+use crate::outbound_numbers::OutboundNumbers;
 use crate::overhead::Overhead;
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Mode, SaConfig, Spi};
@@ -25,10 +24,7 @@ pub struct OutboundAh {
     spi: Spi,
     local: IpAddr,
     pub(crate) remote: IpAddr,
-    /// The last sequence number sent.
-    sequence: u64,
-    iv: IvRange,
-    life: Life,
+    pub(crate) numbers: OutboundNumbers,
     encapsulator: Encapsulator,
     overhead: Overhead,
     pub(crate) limit: PathLimit,
@@ -50,64 +46,17 @@ struct Plan {
 impl OutboundAh {
     pub fn new(config: &SaConfig, session: SessionId, iv: IvRange, watch: &mut Watch) -> OutboundAh {
         let suite = config.suite;
-        let mut sa = OutboundAh {
+        OutboundAh {
             sizes: Sizes { session, iv_len: suite.iv_len(), icv_len: suite.icv_len(), esn: config.esn },
             mode: config.mode,
             spi: config.spi,
             local: config.local,
             remote: config.remote,
-            sequence: 0,
-            iv,
-            life: Life::new(config.lifetime, session, watch),
+            numbers: OutboundNumbers::new(config, session, iv, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
             overhead: Overhead::of(config),
             limit: PathLimit::of(config),
-        };
-        sa.continue_after(0);
-        sa
-    }
-
-    /// The last sequence number sent.
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    /// Does what is due by the time of `watch`, and asks to be called again.
-    pub fn pass_time(&mut self, watch: &mut Watch) {
-        self.life.pass_time(watch);
-    }
-
-    /// Continues behind `sequence`.
-    pub fn continue_after(&mut self, sequence: u64) {
-        self.sequence = sequence;
-        self.life.number_from(sequence, self.sequence_end());
-    }
-
-    /// Goes on with a life that was lived before.
-    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
-        self.life.resume(lived, watch);
-        self.life.number_from(self.sequence, self.sequence_end());
-    }
-
-    /// How far it has come in its life.
-    pub fn life(&self) -> &Life {
-        &self.life
-    }
-
-    /// The next IV, which no packet has used.
-    pub fn next_iv(&self) -> u64 {
-        self.iv.peek().0
-    }
-
-    /// Allows sequence numbers up to `last`, and none beyond.
-    pub fn grant(&mut self, last: u64) {
-        self.life.grant(last);
-        self.life.number_from(self.sequence, self.sequence_end());
-    }
-
-    /// The last sequence number that there is (RFC 4302 3.3.2).
-    fn sequence_end(&self) -> u64 {
-        sequence_end(self.sizes.esn)
+        }
     }
 
     /// Turns a plain packet into the image of an AH packet. A packet that cannot be prepared stays as
@@ -136,7 +85,7 @@ impl OutboundAh {
         let ah = &mut packet.buffer_mut()[ah_at..payload];
         header.write(ah);
         if self.sizes.iv_len > 0 {
-            let number = self.iv.take().ok_or(DropReason::OutStateIvError)?;
+            let number = self.numbers.take_iv()?;
             ah[ah::FIXED..][..self.sizes.iv_len].copy_from_slice(&number.to_be_bytes());
         }
         self.sizes.lay_out(packet, &places, &headers, &image, sequence, spec);
@@ -149,18 +98,10 @@ impl OutboundAh {
 
     /// The next sequence number for a packet of `total` bytes, if there is one, and an IV to go with it.
     fn advance(&mut self, total: usize, watch: &mut Watch) -> Result<u64, DropReason> {
-        if self.sequence >= self.sequence_end() {
-            self.life.end_numbers(watch);
-            return Err(DropReason::OutStateSeqError);
-        }
-        if self.sizes.iv_len > 0 && !self.iv.is_ready(self.sizes.session, watch) {
-            return Err(DropReason::OutStateIvError);
-        }
+        self.numbers.look(self.sizes.iv_len > 0, watch)?;
         let covered = total + self.sizes.behind();
-        self.life.admit(covered, watch).map_err(Refused::reason)?;
-        self.life.count(1, covered as u64);
-        self.sequence += 1;
-        Ok(self.sequence)
+        self.numbers.admit(covered, watch)?;
+        Ok(self.numbers.take(covered))
     }
 
     fn plan_tunnel(&self, packet: &Packet, inner: &Inner) -> Result<Plan, DropReason> {
@@ -178,7 +119,7 @@ impl OutboundAh {
                 // low bits, which the ICV covers.
                 let (fragment_word, identification) = match outer.dont_fragment {
                     true => (DONT_FRAGMENT, 0),
-                    false => (0, self.sequence.wrapping_add(1) as u16),
+                    false => (0, self.numbers.sequence.wrapping_add(1) as u16),
                 };
                 let header = ipv4::Header {
                     traffic_class: class,

@@ -12,7 +12,7 @@ use forebay_wire::{Addresses, Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol
 
 use crate::aggregation::Aggregation;
 use crate::find::{EspAt, has_nat_t_port, may_nest, names_ipsec};
-use crate::lifetime::{Life, Lived};
+use crate::lifetime::Life;
 use crate::sa::{Encapsulation, Mode, SaConfig};
 use crate::step::Next;
 use crate::watch::{EventKind, Watch};
@@ -162,26 +162,6 @@ impl InboundSa {
     #[inline]
     pub fn touch_window(&self) {
         std::hint::black_box(self.replay.check(self.replay.top()));
-    }
-
-    /// Continues as if `sequence`, and no other number, had been received: for tests.
-    pub fn continue_after(&mut self, sequence: u64) {
-        self.replay.settle(sequence);
-    }
-
-    /// Goes on with a life that was lived before.
-    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
-        self.life.resume(lived, watch);
-    }
-
-    /// The replay window.
-    pub fn window(&mut self) -> &mut ReplayWindow {
-        &mut self.replay
-    }
-
-    /// Does what is due by the time of `watch`, and asks to be called again.
-    pub fn pass_time(&mut self, watch: &mut Watch) {
-        self.life.pass_time(watch);
     }
 
     /// Packets that carried a combination of ECN marks that no tunnel makes.

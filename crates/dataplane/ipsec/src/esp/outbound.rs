@@ -7,7 +7,7 @@ use forebay_wire::{Family, Ip, Malformed, esp, ipv4, ipv6, protocol};
 
 use super::front::{self, Front};
 use crate::iv::IvRange;
-use crate::lifetime::{Life, Lived, Refused};
+use crate::outbound_numbers::OutboundNumbers;
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Encapsulation, Mode, SaConfig, Tfc};
 use crate::watch::Watch;
@@ -25,21 +25,16 @@ const TAIL_ROOM: usize = 32;
 #[repr(C)]
 pub struct OutboundSa {
     // What every packet changes, on the lines of the counters of its entry.
-    /// The last sequence number sent.
-    pub(crate) sequence: u64,
-    pub(crate) life: Life,
-    pub(crate) iv: IvRange,
+    pub(crate) numbers: OutboundNumbers,
     // What packets only read.
     pub(crate) template: Front,
     pub(crate) encapsulator: Encapsulator,
     pub(crate) limit: PathLimit,
-    pub(crate) session: SessionId,
     /// Folded sum over the template's IPv4 header with zeros in the fields that change.
     pub(crate) base_sum: u16,
     pub(crate) mode: Mode,
     pub(crate) encapsulation: Encapsulation,
     pub(crate) family: Family,
-    pub(crate) esn: bool,
     pub(crate) aead: bool,
     pub(crate) cbc: bool,
     /// Lengths in bytes.
@@ -59,19 +54,15 @@ impl OutboundSa {
         let (aead, iv_len) = (!suite.covers_text(), suite.iv_len());
         let is_plain = Encapsulator::new(&config.tunnel, 0).is_plain() && config.tfc == Tfc::None;
         let mut sa = OutboundSa {
-            session,
             mode: config.mode,
             encapsulation: config.encapsulation,
             family: Family::of(config.local),
-            esn: config.esn,
             iv_len: iv_len as u8,
             icv_len: suite.icv_len() as u8,
             align_mask: (suite.align() - 1) as u8,
             aead,
             cbc: suite.is_chained(),
-            sequence: 0,
-            iv,
-            life: Life::new(config.lifetime, session, watch),
+            numbers: OutboundNumbers::new(config, session, iv, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
             plain: is_plain && aead && iv_len == 8,
             limit: PathLimit::of(config),
@@ -80,53 +71,13 @@ impl OutboundSa {
             aggregates: config.iptfs.is_some(),
         };
         sa.lay_out_template(config);
-        sa.continue_after(0);
         sa
     }
 
     /// Loads what preparing a packet reads beyond the first cache line of the entry.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.iv.peek().0, self.template[0], self.session));
-    }
-
-    /// Continues behind `sequence`.
-    pub fn continue_after(&mut self, sequence: u64) {
-        self.sequence = sequence;
-        self.life.number_from(sequence, self.sequence_end());
-    }
-
-    /// Goes on with a life that was lived before.
-    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
-        self.life.resume(lived, watch);
-        self.life.number_from(self.sequence, self.sequence_end());
-    }
-
-    /// How far it has come in its life.
-    pub fn life(&self) -> &Life {
-        &self.life
-    }
-
-    /// The next IV, which no packet has used.
-    pub fn next_iv(&self) -> u64 {
-        self.iv.peek().0
-    }
-
-    /// Allows sequence numbers up to `last`, and none beyond.
-    pub fn grant(&mut self, last: u64) {
-        self.life.grant(last);
-        self.life.number_from(self.sequence, self.sequence_end());
-    }
-
-    /// The last sequence number that there is.
-    #[inline]
-    pub(crate) fn sequence_end(&self) -> u64 {
-        sequence_end(self.esn)
-    }
-
-    /// Does what is due by the time of `watch`, and asks to be called again.
-    pub fn pass_time(&mut self, watch: &mut Watch) {
-        self.life.pass_time(watch);
+        std::hint::black_box((self.numbers.iv.peek().0, self.template[0]));
     }
 
     /// Lays down what all packets have in common: at first, and when the peer has another address.
@@ -329,15 +280,9 @@ impl OutboundSa {
         watch: &mut Watch,
     ) -> Result<u64, DropReason> {
         let &Growth { kept, head, tfc, tail } = growth;
-        if self.sequence >= self.sequence_end() {
-            self.life.end_numbers(watch);
-            return Err(DropReason::OutStateSeqError);
-        }
         // Whatever may be missing is looked for before anything is changed: a packet that cannot be
         // prepared stays as it was.
-        if !self.iv.is_ready(self.session, watch) {
-            return Err(DropReason::OutStateIvError);
-        }
+        self.numbers.look(true, watch)?;
         let text_at = packet.offset();
         let payload_end = text_at + packet.len();
         let text_end = payload_end + tfc;
@@ -345,13 +290,13 @@ impl OutboundSa {
             return Err(DropReason::TooLong);
         }
         let enciphered = packet.len() - kept + tfc + tail - self.icv_len();
-        self.life.admit(enciphered, watch).map_err(Refused::reason)?;
+        self.numbers.admit(enciphered, watch)?;
         packet.grow(head, tfc + tail).ok_or(DropReason::TooLong)?;
         let buffer = packet.buffer_mut();
         buffer[payload_end..text_end].fill(0);
         let room = buffer.get_mut(text_end..text_end + TAIL_ROOM).and_then(|room| room.first_chunk_mut());
         let room: &mut [u8; TAIL_ROOM] = room.ok_or(DropReason::TooLong)?;
-        let number = self.iv.take().ok_or(DropReason::OutStateIvError)?;
+        let number = self.numbers.take_iv()?;
         let trailer = Trailer { pad_len: (tail - self.icv_len() - esp::TRAILER) as u8, next_header };
         trailer.write(room);
         if kept > 0 {
@@ -363,9 +308,7 @@ impl OutboundSa {
             0 => {}
             _ => buffer[iv_at..iv_at + IV_ROOM].copy_from_slice(&u128::from(number).to_be_bytes()),
         }
-        self.sequence += 1;
-        self.life.count(1, enciphered as u64);
-        Ok(self.sequence)
+        Ok(self.numbers.take(enciphered))
     }
 
     /// States the job that is left, for the ESP header at `esp_at` in the buffer.
@@ -376,12 +319,12 @@ impl OutboundSa {
         let cipher_at = if self.cbc { iv_at } else { iv_at + self.iv_len() };
         let auth_end = if self.aead { iv_at } else { icv_at };
         *spec = JobSpec {
-            session: self.session,
+            session: self.numbers.session,
             cipher: span(cipher_at, icv_at),
             iv: iv_at as u32,
             auth: span(esp_at, auth_end),
             icv: icv_at as u32,
-            seq_hi: self.esn.then_some((sequence >> 32) as u32),
+            seq_hi: self.numbers.esn.then_some((sequence >> 32) as u32),
         };
     }
 
@@ -394,12 +337,6 @@ impl OutboundSa {
             udp::fill_checksum_v6(packet.bytes_mut(), udp_at);
         }
     }
-}
-
-/// The last sequence number that there is: both kinds fail closed at their end (RFC 4303 3.3.3).
-#[inline]
-pub fn sequence_end(esn: bool) -> u64 {
-    if esn { u64::MAX } else { u64::from(u32::MAX) }
 }
 
 /// By what a packet grows, and where.

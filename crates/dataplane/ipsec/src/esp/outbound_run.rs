@@ -68,12 +68,12 @@ impl OutboundSa {
         addresses: &V::Addresses,
     ) -> usize {
         // As many as all counters allow; the loop need not look at them again.
-        let allowed = (self.sequence_end() - self.sequence).min(self.iv.remaining());
-        let allowed = allowed.min(self.life.allowance(LONGEST));
+        let numbers = &self.numbers;
+        let allowed = (numbers.end() - numbers.sequence).min(numbers.iv.remaining());
+        let allowed = allowed.min(numbers.life.allowance(LONGEST));
         let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
-        let (mut number, step) = self.iv.peek();
-        let (iv_len, esn) = (self.iv_len(), self.esn);
-        let mut sequence = self.sequence;
+        let (mut number, step) = numbers.iv.peek();
+        let (iv_len, esn, mut sequence) = (self.iv_len(), numbers.esn, numbers.sequence);
         let mut enciphered = 0;
         let mut shape = Shape::NONE;
         for job in jobs.iter_mut().take(allowed) {
@@ -112,10 +112,10 @@ impl OutboundSa {
             job.packet.set_bounds(shape.start, shape.end);
             job.spec = JobSpec { seq_hi: esn.then_some((sequence >> 32) as u32), ..shape.spec };
         }
-        let done = sequence - self.sequence;
-        self.sequence = sequence;
-        self.iv.skip(done);
-        self.life.count(done, enciphered);
+        let numbers = &mut self.numbers;
+        let done = sequence - std::mem::replace(&mut numbers.sequence, sequence);
+        numbers.iv.skip(done);
+        numbers.life.count(done, enciphered);
         done as usize
     }
 
@@ -162,7 +162,7 @@ impl OutboundSa {
         let cipher_at = if self.cbc { iv_at } else { text_at };
         let auth_len = if self.aead { esp::HEADER } else { icv_at - esp_at };
         let spec = JobSpec {
-            session: self.session,
+            session: self.numbers.session,
             cipher: Span { start: cipher_at as u32, len: (icv_at - cipher_at) as u32 },
             iv: iv_at as u32,
             auth: Span { start: esp_at as u32, len: auth_len as u32 },
@@ -197,7 +197,7 @@ impl OutboundSa {
         // UDP may have a checksum.
         let checksum = self.encapsulation == Encapsulation::Udp;
         for job in jobs {
-            if job.spec.session != self.session || job.verdict != Verdict::Done {
+            if job.spec.session != self.numbers.session || job.verdict != Verdict::Done {
                 break;
             }
             if checksum {

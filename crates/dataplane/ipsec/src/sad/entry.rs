@@ -4,7 +4,10 @@ use forebay_crypto::{Direction, SessionId};
 
 use crate::ah::{InboundAh, OutboundAh};
 use crate::esp::{InboundSa, OutboundSa};
+use crate::lifetime::Life;
+use crate::outbound_numbers::OutboundNumbers;
 use forebay_drops::DropReason;
+use forebay_replay::ReplayWindow;
 
 /// In as few cache lines as may be: with very many SAs they are what a packet waits for.
 #[derive(Debug)]
@@ -50,6 +53,70 @@ pub enum Further {
     Named,
 }
 
+impl State {
+    pub fn direction(&self) -> Direction {
+        match self {
+            State::Outbound(_) | State::OutboundAh(_) => Direction::Seal,
+            State::Inbound(_) | State::InboundAh(_) => Direction::Open,
+            State::Removed(direction) => *direction,
+        }
+    }
+
+    /// What an outbound SA counts.
+    pub fn numbers(&self) -> Option<&OutboundNumbers> {
+        match self {
+            State::Outbound(sa) => Some(&sa.numbers),
+            State::OutboundAh(sa) => Some(&sa.numbers),
+            State::Inbound(_) | State::InboundAh(_) | State::Removed(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn numbers_mut(&mut self) -> Option<&mut OutboundNumbers> {
+        match self {
+            State::Outbound(sa) => Some(&mut sa.numbers),
+            State::OutboundAh(sa) => Some(&mut sa.numbers),
+            State::Inbound(_) | State::InboundAh(_) | State::Removed(_) => None,
+        }
+    }
+
+    /// The replay window of an inbound SA.
+    pub fn window(&self) -> Option<&ReplayWindow> {
+        match self {
+            State::Inbound(sa) => Some(&sa.replay),
+            State::InboundAh(sa) => Some(&sa.replay),
+            State::Outbound(_) | State::OutboundAh(_) | State::Removed(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn window_mut(&mut self) -> Option<&mut ReplayWindow> {
+        match self {
+            State::Inbound(sa) => Some(&mut sa.replay),
+            State::InboundAh(sa) => Some(&mut sa.replay),
+            State::Outbound(_) | State::OutboundAh(_) | State::Removed(_) => None,
+        }
+    }
+
+    /// How far an SA has come in its life.
+    pub fn life(&self) -> Option<&Life> {
+        match self {
+            State::Inbound(sa) => Some(&sa.life),
+            State::InboundAh(sa) => Some(&sa.life),
+            other => other.numbers().map(|numbers| &numbers.life),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn life_mut(&mut self) -> Option<&mut Life> {
+        match self {
+            State::Inbound(sa) => Some(&mut sa.life),
+            State::InboundAh(sa) => Some(&mut sa.life),
+            other => other.numbers_mut().map(|numbers| &mut numbers.life),
+        }
+    }
+}
+
 impl Entry {
     /// Whether a packet that was in SA number `through`, if any, may come in here.
     #[inline]
@@ -69,16 +136,6 @@ impl Entry {
             State::Inbound(_) | State::InboundAh(_) => Ok(Further::Named),
             State::Removed(Direction::Seal) => Err(DropReason::OutStateInvalid),
             State::Removed(Direction::Open) => Err(DropReason::InStateInvalid),
-        }
-    }
-}
-
-impl State {
-    pub fn direction(&self) -> Direction {
-        match self {
-            State::Outbound(_) | State::OutboundAh(_) => Direction::Seal,
-            State::Inbound(_) | State::InboundAh(_) => Direction::Open,
-            State::Removed(direction) => *direction,
         }
     }
 }

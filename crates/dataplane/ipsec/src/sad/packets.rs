@@ -203,7 +203,7 @@ impl Sad {
                 if planted(Fault::NumbersGivenBack)
                     && let State::Outbound(sa) = &mut entry.state
                 {
-                    sa.sequence -= 1;
+                    sa.numbers.sequence -= 1;
                 }
                 return Err(DropReason::OutError);
             }
