@@ -5,6 +5,7 @@
 //! prepare_burst:  packets of each SA side by side, on this core                           (side_by_side.rs)
 //!                 databases: gather -> prepare -> tickets                                       (admit.rs)
 //! carry:          crypto in place, on this core                                                 (in_place.rs)
+//!                    of several suites the fastest, the others at the next poll                 (by_suite.rs)
 //!                 or, with other processors: slots, scheduler                                   (admit.rs)
 //!                    poll: answers taken (collect.rs), shares placed and own share done (place.rs)
 //!                 databases: ticket is next? complete -> outputs, or the next SA of a nest      (release.rs)
@@ -27,6 +28,7 @@ use forebay_scheduler::{Config, ConfigError, Cost, DscpMap, Item, Scheduler};
 use forebay_time::{Duration, Time};
 
 use crate::buffers::Buffers;
+use crate::by_suite::BySuite;
 use crate::check::Check;
 use crate::clock::Clock;
 use crate::databases::{Databases, Keys};
@@ -117,6 +119,7 @@ pub(crate) struct Core {
     /// The runs of the burst that was prepared last, until it is carried on.
     pub prepared: Vec<Run>,
     pub side_by_side: SideBySide,
+    pub by_suite: BySuite,
     /// Packets whose crypto is done, to be completed together.
     pub done: Done,
     /// Packets that go through a further SA.
@@ -249,7 +252,8 @@ impl Engine {
         self.core.prepare_burst(&mut self.shared.pass(), direction, burst);
     }
 
-    /// The second part, which any number of cores do at the same time.
+    /// The second part, which any number of cores do at the same time. Packets of a suite that takes long may be put off until the
+    /// next call of this or of [`Engine::poll`]: see [`Engine::puts_off`].
     #[inline]
     pub fn carry(&mut self, burst: &mut Vec<Job>) {
         self.core.carry(&self.shared, burst);
@@ -287,6 +291,24 @@ impl Engine {
         if self.core.pace.is_alone() { most } else { self.core.pace.limit(self.core.clock.now(), most) }
     }
 
+    /// Whether packets of a suite that takes long wait for the next [`Engine::poll`], so that what is done should be taken before.
+    #[inline]
+    pub fn puts_off(&self) -> bool {
+        self.core.by_suite.put_off() > 0
+    }
+
+    /// Whether the cryptography of so many packets will take this core longer than it takes to wake another one.
+    #[inline]
+    pub fn takes_long(&self, packets: usize) -> bool {
+        !self.core.pace.is_alone() && self.core.pace.takes_long(packets)
+    }
+
+    /// Whether another core, by its place among those that share their SAs, is predicted to be at its burst for a while, so
+    /// that what comes to it meanwhile should be taken by others.
+    pub fn is_busy(&self, core: usize) -> bool {
+        self.core.pace.is_busy(core, self.core.clock.now())
+    }
+
     /// Packets admitted and not yet released: those that are on their way here, and those of all cores whose turn to
     /// leave has not come.
     #[inline]
@@ -303,7 +325,7 @@ impl Engine {
     /// Packets on their way here whose crypto is not done.
     #[inline]
     pub fn at_work(&self) -> usize {
-        self.core.in_flight.slots.in_use() + self.core.done.jobs.len()
+        self.core.in_flight.slots.in_use() + self.core.done.jobs.len() + self.core.by_suite.put_off()
     }
 
     /// The largest IP packet that a buffer of [`Engine::buffer`] holds, in bytes.
@@ -524,6 +546,7 @@ impl Core {
             refusals: Vec::new(),
             prepared: Vec::with_capacity(limits.burst),
             side_by_side: SideBySide::new(false),
+            by_suite: BySuite::new(limits.burst),
             done: Done { jobs: Vec::with_capacity(room), runs: Vec::with_capacity(room) },
             again: Done::default(),
             untaken: 0,
@@ -548,7 +571,7 @@ impl Core {
     /// Slots that packets may be admitted to: as many as there are packets that wait to leave stay free.
     #[inline]
     fn free_slots(&self) -> usize {
-        self.in_flight.slots.free().saturating_sub(self.untaken + self.parked)
+        self.in_flight.slots.free().saturating_sub(self.untaken + self.parked + self.by_suite.put_off())
     }
 
     /// Whether any packet could be admitted, as far as memory goes.

@@ -22,8 +22,16 @@ impl Core {
             return;
         }
         let mut runs = std::mem::take(&mut self.prepared);
+        let waits = self.by_suite.put_off() > 0;
+        if waits {
+            // Nothing is put off twice, so nothing waits for ever behind what takes less time.
+            self.by_suite.join(burst, &mut runs);
+        }
         if self.stays(burst) {
-            self.do_in_place(shared, burst, &mut runs);
+            match !waits && self.is_of_suites(&runs) {
+                false => self.do_in_place(shared, burst, &mut runs),
+                true => self.do_by_suite(shared, burst, &mut runs),
+            }
         } else {
             self.put_in_flight(burst, &mut runs);
         }
@@ -31,7 +39,12 @@ impl Core {
     }
 
     #[inline]
-    fn do_in_place(&mut self, shared: &Turnstile<Databases>, burst: &mut Vec<Job>, runs: &mut Vec<Run>) {
+    pub(crate) fn do_in_place(
+        &mut self,
+        shared: &Turnstile<Databases>,
+        burst: &mut Vec<Job>,
+        runs: &mut Vec<Run>,
+    ) {
         loop {
             self.compute_measured(burst, runs.len());
             self.release(&mut shared.pass(), burst, runs);

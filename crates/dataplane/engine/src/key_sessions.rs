@@ -40,7 +40,13 @@ impl KeySessions {
         self.kind_of.get(session.0 as usize).copied().unwrap_or(0)
     }
 
-    /// The same, of a session that may be unknown.
+    /// Whether there are, or were, sessions of several kinds.
+    #[inline]
+    pub fn has_kinds(&self) -> bool {
+        self.kinds.len() > 1
+    }
+
+    /// The kind of the jobs of a session that may be unknown.
     pub fn known_kind(&self, session: SessionId) -> Option<u8> {
         self.kind_of.get(session.0 as usize).copied()
     }

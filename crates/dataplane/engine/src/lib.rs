@@ -8,6 +8,7 @@
 mod admit;
 mod bench;
 mod buffers;
+mod by_suite;
 mod calibrate;
 mod check;
 mod clock;

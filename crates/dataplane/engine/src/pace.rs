@@ -46,6 +46,8 @@ const TRIED_EVERY: Duration = Duration::from_millis(100);
 /// A core that found no faster one looks again after this time: the numbers of the others change with every burst, and each look
 /// fetches them from their caches.
 const ALIKE_FOR: Duration = Duration::from_millis(1);
+/// Others take what comes to a core that is at its burst for longer: about twice what it takes to wake one of them.
+const LONG: Duration = Duration::from_micros(50);
 /// A core that has done nothing for so long sleeps, and has to be woken first.
 const SLEEPS_AFTER: Duration = Duration::from_micros(50);
 /// How long that takes.
@@ -168,6 +170,20 @@ impl Pace {
         own.free.store(now.0, Ordering::Relaxed);
     }
 
+    /// Whether this core will be at a burst of so many packets for [`LONG`].
+    #[inline]
+    pub fn takes_long(&self, packets: usize) -> bool {
+        let Some(own) = self.cores.all.get(self.own) else { return false };
+        own.packet(packets).load(Ordering::Relaxed).saturating_mul(packets as u64) >= LONG.0
+    }
+
+    /// Whether another core is predicted to be at its burst for [`LONG`] from now on.
+    pub fn is_busy(&self, core: usize, now: Time) -> bool {
+        let free = |core: &Core| core.free.load(Ordering::Relaxed);
+        core != self.own
+            && self.cores.all.get(core).is_some_and(|core| free(core) >= now.0.saturating_add(LONG.0))
+    }
+
     /// How many of `most` packets this core may take now.
     #[inline]
     pub fn limit(&mut self, now: Time, most: usize) -> usize {
@@ -264,6 +280,21 @@ mod tests {
             third.ends(Time::ZERO, BURST, Duration::from_nanos(400 * BURST as u64));
         }
         assert_eq!(third.limit(Time::ZERO, BURST), BURST);
+    }
+
+    #[test]
+    fn a_core_that_is_at_a_long_burst_is_busy_to_the_others_until_shortly_before_its_end() {
+        let (mut first, second) = cores(1);
+        assert!(!first.takes_long(BURST), "6.4 us");
+        for _ in 0..100 {
+            first.ends(Time::ZERO, BURST, Duration::from_micros(200));
+        }
+        let begun = Time(1_000_000_000);
+        first.begins(begun, BURST);
+        assert!(first.takes_long(BURST) && second.is_busy(0, begun) && !first.is_busy(0, begun));
+        assert!(!second.is_busy(0, begun + Duration::from_micros(160)) && !second.is_busy(1, begun));
+        first.ends(begun, BURST, Duration::from_micros(200));
+        assert!(!second.is_busy(0, begun), "it is done");
     }
 
     #[test]

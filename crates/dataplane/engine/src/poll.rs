@@ -20,6 +20,7 @@ impl Core {
         self.now = self.clock.now();
         self.polled_before = std::mem::replace(&mut self.polled, self.now);
         let mut moved = self.now >= self.rests_until && self.pass_time(&mut shared.pass());
+        moved |= self.do_put_off(shared);
         if !self.in_flight.is_empty() {
             let begun = if moved { self.clock.now() } else { self.now };
             moved |= self.collect(shared, begun);

@@ -37,20 +37,20 @@ impl Intake {
         Intake { burst: Vec::with_capacity(TAKE), arrived: Vec::with_capacity(TAKE), audit, wanted: vec![] }
     }
 
-    /// Takes packets from a link, as many as it has at hand and the engine has room for, at most `limit`: how many, and
+    /// Takes packets from a link, as many as it has at hand and the engine has room for, at most [`TURN`]: how many, and
     /// whether the link has more. The segment size that TCP announces in them is lowered for packets of `mtu` bytes. Each
-    /// burst is prepared before another worker may take the next one.
+    /// burst is prepared before another worker may take the next one. `call` is called before a burst that takes long.
     pub(super) fn take(
         &mut self,
         port: &Turnstile<Port>,
         engine: &mut Engine,
         direction: Direction,
         mtu: Option<u16>,
-        limit: usize,
+        call: impl Fn(),
     ) -> (usize, bool) {
         let mut all = 0;
         loop {
-            let mut room = TAKE.min(limit - all).min(room(engine));
+            let mut room = TAKE.min(TURN - all).min(room(engine));
             if room == 0 {
                 return (all, true);
             }
@@ -58,9 +58,16 @@ impl Intake {
             room = engine.take_limit(room).max(1);
             let taken = self.take_burst(&mut port.pass(), engine, direction, mtu, room);
             all += taken;
+            if engine.takes_long(self.burst.len()) {
+                call();
+            }
             self.carry(engine, direction);
             if taken < room {
                 return (all, false);
+            }
+            if engine.puts_off() {
+                // What is done is sent before what takes long goes on.
+                return (all, true);
             }
         }
     }

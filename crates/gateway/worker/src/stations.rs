@@ -178,11 +178,6 @@ impl Shared {
             other.bell.ring_for_work();
         }
     }
-
-    /// Whether a worker has links that others should help with.
-    pub fn any_crowded(&self) -> bool {
-        self.stations.iter().any(|station| station.crowded.load(Ordering::Relaxed))
-    }
 }
 
 impl Station {

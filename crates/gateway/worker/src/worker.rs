@@ -458,7 +458,7 @@ impl Worker {
         if shared.stations.len() > 1 && was_crowded | crowded {
             shared.call_for_help(self.index);
         }
-        if !moved && shared.any_crowded() {
+        if !moved && self.may_help(&shared) {
             moved |= self.help(&shared);
         }
         if std::mem::take(&mut self.icmp_ready) || self.counts.rounds.is_multiple_of(ICMP_EVERY) {
@@ -505,32 +505,54 @@ impl Worker {
     /// Lets the engine do what it has got, and sends what comes out.
     pub(crate) fn poll(&mut self) -> bool {
         let mut moved = false;
-        while self.engine.poll() {
+        loop {
+            if self.engine.puts_off() {
+                // What is done does not wait for what takes long, nor does what comes meanwhile.
+                moved |= self.give_out();
+                self.shared.call_for_help(self.index);
+            }
+            if !self.engine.poll() {
+                return moved | self.give_out();
+            }
             moved = true;
         }
-        moved | self.give_out()
     }
 
     /// Takes packets from a link of its own, the inside one first: how many, and whether there are more.
     fn take_from(&mut self, shared: &Shared, link: usize) -> (usize, bool) {
         let station = &shared.stations[self.index];
+        let own = self.index;
+        let call = || shared.call_for_help(own);
         match link.checked_sub(1) {
             _ if !station.ports().nth(link).is_some_and(|gate| gate.is_own) => (0, false),
             None if shared.sealed_wait() => (0, false),
             None => {
                 let Worker { engine, intake, mss_clamp, .. } = self;
-                intake.take(&station.inside, engine, Direction::Seal, *mss_clamp, TURN)
+                intake.take(&station.inside, engine, Direction::Seal, *mss_clamp, call)
             }
             Some(place) => {
-                self.intake.take(&station.outside[place].port, &mut self.engine, Direction::Open, None, TURN)
+                let port = &station.outside[place].port;
+                self.intake.take(port, &mut self.engine, Direction::Open, None, call)
             }
         }
+    }
+
+    /// Whether a worker has more than it takes at a time, or is at a burst that takes long.
+    pub(crate) fn may_help(&self, shared: &Shared) -> bool {
+        shared.stations.iter().enumerate().any(|(place, station)| self.wants_help(place, station))
+    }
+
+    fn wants_help(&self, place: usize, station: &Station) -> bool {
+        station.crowded.load(Ordering::Relaxed) || self.engine.is_busy(place)
     }
 
     /// Takes a burst from each link of the workers that have too much to do; whether there was anything.
     fn help(&mut self, shared: &Shared) -> bool {
         let mut all = 0;
-        for station in shared.stations.iter().filter(|station| station.crowded.load(Ordering::Relaxed)) {
+        for (place, station) in shared.stations.iter().enumerate() {
+            if !self.wants_help(place, station) {
+                continue;
+            }
             let mut more = false;
             if !shared.sealed_wait() {
                 let (taken, left) =

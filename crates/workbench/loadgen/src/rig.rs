@@ -56,7 +56,7 @@ pub struct Rig<'a> {
     /// Where packets come from, and where they go.
     source: Turnstile<Source>,
     sink: Turnstile<Sink>,
-    /// Whether more packets are due than the first core takes at a time, so that others help, as the workers of a gateway.
+    /// Whether more packets are due than the first core takes at a time, so that others help, as the workers of a gateway do.
     crowded: AtomicBool,
 }
 
@@ -393,11 +393,13 @@ impl Core {
     }
 
     /// The packets that are due. As of a link's queue, they are in memory before, and are prepared in the order in which they are
-    /// taken. The queue is the first core's: others take from it while more are due than it takes at a time.
+    /// taken. The queue is the first core's: others take from it while more are due than it takes at a time, or it is at a burst that
+    /// takes long.
     fn offer(&mut self, hall: &Hall<'_>) -> miette::Result<bool> {
         let packets = hall.setting.packets;
         let mut room = self.engine.room().min(TAKE);
-        let is_own = hall.is_dealt() || hall.weights.iter().position(|weight| *weight > 0) == Some(hall.core);
+        let first = hall.weights.iter().position(|weight| *weight > 0).unwrap_or(0);
+        let is_own = hall.is_dealt() || hall.core == first;
         if !hall.is_dealt() {
             room = self.engine.take_limit(room).max(usize::from(is_own && room > 0));
         }
@@ -410,7 +412,9 @@ impl Core {
         }
         let source = match is_own {
             true => Some(hall.source.pass()),
-            false if room > 0 && hall.crowded.load(Ordering::Relaxed) => hall.source.try_pass(),
+            false if room > 0 && (hall.crowded.load(Ordering::Relaxed) || self.engine.is_busy(first)) => {
+                hall.source.try_pass()
+            }
             false => None,
         };
         let mut taken = false;
@@ -472,7 +476,13 @@ impl Core {
             // It never sleeps.
             self.engine.report_load(1.0);
         }
-        while self.engine.poll() {
+        loop {
+            if self.engine.puts_off() {
+                moved |= self.take(hall)?;
+            }
+            if !self.engine.poll() {
+                break;
+            }
             moved = true;
         }
         moved |= self.take(hall)?;

@@ -1,16 +1,18 @@
 //! Several cores that share SAs: each carries bursts of its own, and what leaves is in the order of each SA.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::pair;
-use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId};
+use forebay_crypto::{
+    Capabilities, Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionError, SessionId,
+};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, Limits, Order, Output, ProcessorSetup, Settings};
 use forebay_ipsec::{Action, DropReason, Policy, PolicyPlace};
 use forebay_scheduler::{Cost, Kind};
-use forebay_time::Duration;
+use forebay_time::{Duration, Time};
 
 fn core() -> ProcessorSetup {
     ProcessorSetup::new(Box::new(AwsLc::new()), Kind::Cpu, Cost::default())
@@ -42,6 +44,19 @@ fn burst(engine: &mut Engine, numbers: std::ops::Range<u64>) -> Vec<Job> {
     numbers.map(job).collect()
 }
 
+/// Carries a burst on, with what is put off of it.
+fn carry(engine: &mut Engine, burst: &mut Vec<Job>) {
+    engine.carry(burst);
+    while engine.puts_off() {
+        engine.poll();
+    }
+}
+
+fn admit(engine: &mut Engine, direction: Direction, burst: &mut Vec<Job>) {
+    engine.prepare_burst(direction, burst);
+    carry(engine, burst);
+}
+
 fn tags(engine: &mut Engine) -> Vec<u64> {
     engine.outputs().inspect(|output| assert_eq!(output.result, Ok(()))).map(|output| output.tag).collect()
 }
@@ -56,11 +71,16 @@ fn a_burst_that_is_done_first_waits_for_those_before_it_and_leaves_with_them() {
             engine.prepare_burst(Direction::Seal, &mut burst);
             bursts.push(burst);
         }
-        engines[2].carry(&mut bursts[2]);
+        carry(&mut engines[2], &mut bursts[2]);
         assert_eq!((tags(&mut engines[2]), engines[2].in_flight()), (vec![], 32));
-        engines[0].carry(&mut bursts[0]);
-        assert_eq!(tags(&mut engines[1]), (0..32).collect::<Vec<_>>(), "whoever asks gets them");
-        engines[1].carry(&mut bursts[1]);
+        carry(&mut engines[0], &mut bursts[0]);
+        let mut first = tags(&mut engines[1]);
+        if order == Order::PerSa {
+            // The burst is of several suites.
+            first.sort_unstable();
+        }
+        assert_eq!(first, (0..32).collect::<Vec<_>>(), "whoever asks gets them");
+        carry(&mut engines[1], &mut bursts[1]);
         let rest: Vec<_> =
             engines[1].outputs().map(|output| (output.session.expect("no policies"), output.tag)).collect();
         let mut sorted: Vec<u64> = rest.iter().map(|(_, tag)| *tag).collect();
@@ -74,6 +94,100 @@ fn a_burst_that_is_done_first_waits_for_those_before_it_and_leaves_with_them() {
         }
         let released: u64 = engines.iter().map(|engine| engine.stats().released).sum();
         assert_eq!(released, 32, "those of the third core were parked");
+    }
+}
+
+/// AWS-LC, with which the jobs of one SA take long.
+struct Slow {
+    library: AwsLc,
+    sa: SessionId,
+    /// The SAs of each submission.
+    given: Arc<Mutex<Vec<Vec<SessionId>>>>,
+}
+
+impl Processor for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.library.capabilities()
+    }
+
+    fn open_session(
+        &mut self,
+        id: SessionId,
+        keys: &SaKeys,
+        direction: Direction,
+    ) -> Result<(), SessionError> {
+        self.library.open_session(id, keys, direction)
+    }
+
+    fn close_session(&mut self, id: SessionId) {
+        self.library.close_session(id);
+    }
+
+    #[allow(clippy::disallowed_methods)] // it is slow
+    fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
+        let mut sas: Vec<_> = jobs.iter().map(|job| job.spec.session).collect();
+        sas.dedup();
+        if sas.contains(&self.sa) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        self.given.lock().expect("no panic").push(sas);
+        self.library.submit(now, jobs);
+    }
+
+    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
+        self.library.poll(now, done);
+    }
+}
+
+/// Packets of a suite that takes little time do not wait for those of their burst that take long.
+#[test]
+fn of_a_burst_of_several_suites_what_takes_little_time_leaves_first() {
+    for order in [Order::PerSa, Order::Total] {
+        let (sad, keys) = pair::sas(Direction::Seal);
+        let given = Arc::new(Mutex::new(Vec::new()));
+        let slow = Slow { library: AwsLc::new(), sa: SessionId(1), given: given.clone() };
+        let processors = vec![ProcessorSetup::new(Box::new(slow), Kind::Cpu, Cost::default())];
+        let mut engine =
+            Engine::new(sad, &keys, processors, settings(order), Clock::start()).expect("an engine");
+        for round in 0..3 {
+            let mut jobs = burst(&mut engine, 64 * round..64 * (round + 1));
+            given.lock().expect("no panic").clear();
+            engine.admit_burst(Direction::Seal, &mut jobs);
+            let mut left = Vec::new();
+            loop {
+                let waits = engine.at_work();
+                left.extend(engine.outputs().map(|one| (one.session, one.tag, one.released)));
+                assert_eq!(
+                    (left.len() + waits, engine.puts_off()),
+                    (64, waits > 0),
+                    "what is done can be taken"
+                );
+                if !engine.poll() && waits == 0 {
+                    break;
+                }
+            }
+            assert_eq!(left.len(), 64);
+            let given = given.lock().expect("no panic");
+            if order == Order::Total {
+                assert!(given.len() == 1 && left.iter().map(|one| one.1).is_sorted());
+                continue;
+            }
+            assert!(given.len() == 4 && given.iter().all(|sas| sas.len() == 1), "{given:?}");
+            for sa in (0..4).map(|sa| Some(SessionId(sa))) {
+                assert!(left.iter().filter(|one| one.0 == sa).map(|one| one.1).is_sorted());
+            }
+            if round > 0 {
+                // It is known by then which one takes long.
+                assert_eq!(given.last(), Some(&vec![SessionId(1)]));
+                let last = left.iter().filter(|one| one.0 != Some(SessionId(1))).map(|one| one.2).max();
+                let first = left.iter().filter(|one| one.0 == Some(SessionId(1))).map(|one| one.2).min();
+                assert!(last < first, "{last:?} {first:?}");
+            }
+        }
     }
 }
 
@@ -95,7 +209,7 @@ fn packets_of_an_sa_that_come_apart_are_put_side_by_side() {
                             assert!(job.packet.fill(bytes));
                         }
                     }
-                    engine.admit_burst(direction, &mut jobs);
+                    admit(engine, direction, &mut jobs);
                     let sas: Vec<_> = engine.outputs().map(|output| (output.session, output.tag)).collect();
                     for sa in (0..4).map(|sa| Some(SessionId(sa))) {
                         assert!(sas.iter().filter(|one| one.0 == sa).is_sorted());
@@ -141,8 +255,8 @@ fn an_sa_that_is_removed_while_another_core_has_its_packets_drops_them_and_nobod
     let mut second = burst(&mut engines[1], 16..32);
     engines[1].prepare_burst(Direction::Seal, &mut second);
     engines[1].remove_sa(SessionId(1)).expect("it was there");
-    engines[1].carry(&mut second);
-    engines[0].carry(&mut first);
+    carry(&mut engines[1], &mut second);
+    carry(&mut engines[0], &mut first);
     let outputs: Vec<Output> = engines[0].outputs().collect();
     assert_eq!(outputs.len(), 32);
     for output in outputs {
@@ -170,7 +284,7 @@ fn a_core_that_hangs_is_overtaken_after_the_stated_time_and_what_it_brings_then_
     let mut passed = tags(&mut engines[1]);
     passed.sort_unstable();
     assert_eq!((passed, engines[1].stats().overtaken), ((16..32).collect(), 16));
-    engines[0].carry(&mut first);
+    carry(&mut engines[0], &mut first);
     let late: Vec<_> = engines[0].outputs().map(|output| output.result).collect();
     assert_eq!(late, vec![Err(DropReason::Overtaken); 16]);
     assert_eq!(
@@ -179,7 +293,7 @@ fn a_core_that_hangs_is_overtaken_after_the_stated_time_and_what_it_brings_then_
     );
     // And all goes on.
     let mut third = burst(&mut engines[0], 32..48);
-    engines[0].admit_burst(Direction::Seal, &mut third);
+    admit(&mut engines[0], Direction::Seal, &mut third);
     let mut passed = tags(&mut engines[1]);
     passed.sort_unstable();
     assert_eq!(passed, (32..48).collect::<Vec<_>>());
@@ -291,7 +405,7 @@ fn buffers_come_back_to_the_core_that_needs_them() {
             assert!(packet.fill(&bytes));
             burst.push(Job::new(packet, JobSpec::default(), number));
         }
-        cores[0].admit_burst(Direction::Seal, &mut burst);
+        admit(&mut cores[0], Direction::Seal, &mut burst);
         let free: Vec<Packet> = cores[1].outputs().map(|output| output.packet).collect();
         assert_eq!(free.len(), 32);
         free.into_iter().for_each(|packet| cores[1].recycle(packet));

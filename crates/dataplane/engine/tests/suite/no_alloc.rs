@@ -48,6 +48,9 @@ fn through(
         burst.push(Job::new(packet, JobSpec::default(), 0));
     }
     engine.admit_burst(direction, burst);
+    while engine.puts_off() {
+        engine.poll();
+    }
     assert_eq!(engine.in_flight(), 0);
     let mut free: [Option<Packet>; BURST] = [const { None }; BURST];
     for (place, output) in free.iter_mut().zip(engine.outputs()) {

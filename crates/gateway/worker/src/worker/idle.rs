@@ -25,7 +25,7 @@ impl Worker {
         let bell = &shared.stations[self.index].bell;
         // What it could not take out of a lane because another worker was at it.
         let untaken = self.engine.untaken() > 0;
-        if more || untaken || !bell.falls_asleep(|| shared.any_crowded()) {
+        if more || untaken || !bell.falls_asleep(|| self.may_help(&shared)) {
             // There are packets, and they wait for another worker, which may have lost its CPU to this one.
             self.wait.rest(false);
             return Ok(());
