@@ -13,6 +13,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use forebay_time::PS_PER_S;
+
 use super::Trace;
 
 /// The largest payload that is taken from a text or a table.
@@ -108,6 +110,13 @@ impl Fault {
 
     fn with_help(self, help: &'static str) -> Fault {
         Fault { help, ..self }
+    }
+
+    /// Packets that are `ps` picoseconds apart, more than a trace can say.
+    fn too_long(ps: u128) -> Fault {
+        let days = ps / (86_400 * u128::from(PS_PER_S));
+        Fault::value("the time from the first packet to the last", format!("{days} d"), "at most 213 d")
+            .with_help("divide the trace")
     }
 
     fn at(self, line: usize) -> Fault {

@@ -34,9 +34,14 @@ impl Trace {
     }
 
     /// Sets the times, counted from the earliest.
-    pub(crate) fn set_times(&mut self, stamps: &[u128]) {
+    ///
+    /// # Errors
+    /// The time from the first to the last in picoseconds, if it is beyond 64 bits.
+    pub(crate) fn set_times(&mut self, stamps: &[u128]) -> Result<(), u128> {
         let first = stamps.iter().min().copied().unwrap_or(0);
-        self.times = stamps.iter().map(|at| u64::try_from(at - first).unwrap_or(u64::MAX)).collect();
+        let times = stamps.iter().map(|at| u64::try_from(at - first).map_err(|_| at - first));
+        self.times = times.collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     /// Puts the packets into the order of their times, those of one instant left as they are; whether

@@ -25,6 +25,43 @@ fn csv_has_its_columns_in_any_order() {
 }
 
 #[test]
+fn csv_may_have_quotation_marks_and_numbers_of_rows_as_r_and_pandas_write_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let read = |text: &str| read_trace(&file(directory.path(), "t.csv", text));
+    let plain = read("size,time,sa\n100,0,a\n1460,0.5,b c\n").unwrap();
+    for text in [
+        "\"size\",\"time\",\"sa\"\n100,0,\"a\"\n\"1460\",\"0.5\",\"b c\"\n",
+        "\"\",\"size\",\"time\",\"sa\"\n\"1\",100,0,\"a\"\n\"2\",1460,0.5,\"b c\"\n",
+        ",size,time,sa\n0,100,0.0,a\n1,1460,0.5,b c\n",
+        "size , \"time\", sa\n 100 ,0,\"a, with a comma\"\n1460,0.5,b\n",
+    ] {
+        assert_eq!(read(text).unwrap(), plain, "{text}");
+    }
+    let unclosed = read("size,sa\n1,\"a\n").unwrap_err();
+    assert_eq!(unclosed.line(), Some(2));
+    assert!(unclosed.to_string().contains("quotation mark is not closed"), "{unclosed}");
+    assert!(read("size,time,\n1,0,\n").unwrap_err().to_string().contains("the column ``"));
+}
+
+#[test]
+fn packets_further_apart_than_times_can_say_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = format!("size,time\n1,0\n2,{}\n", 300 * 86_400);
+    let error = read_trace(&file(directory.path(), "t.csv", text)).unwrap_err();
+    let message = "the time from the first packet to the last is `300 d`, expected at most 213 d";
+    assert!(error.to_string().ends_with(message), "{error}");
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 101, 0, 0, 0];
+    for second in [0_u32, 300 * 86_400] {
+        for word in [second, 0, 20, 20] {
+            capture.extend(word.to_le_bytes());
+        }
+        capture.extend([0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    }
+    let error = read_trace(&file(directory.path(), "t.pcap", capture)).unwrap_err();
+    assert!(error.to_string().ends_with(message), "{error}");
+}
+
+#[test]
 fn the_archive_s_lines_are_read() {
     let directory = tempfile::tempdir().unwrap();
     let text = "0.010445 2 1 2436 23 2\n0.023775 1 2 23 2436 2\n0.026558 2 1 2436 23 1\n";

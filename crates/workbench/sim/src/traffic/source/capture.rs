@@ -37,7 +37,7 @@ pub(super) fn read(input: impl Read, path: &Path) -> Result<Trace, Fault> {
     trace.skipped += u64::from(reader.cut().is_some());
     // Simple packet blocks alone make a trace without times, rather than one with all packets at one moment.
     if last > 0 || reader.format() == Format::Pcap {
-        trace.set_times(&stamps);
+        trace.set_times(&stamps).map_err(Fault::too_long)?;
     }
     Ok(trace)
 }

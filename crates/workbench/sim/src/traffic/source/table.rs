@@ -36,6 +36,15 @@ pub(super) fn read(file: File) -> Result<Trace, Fault> {
         let fault = Fault::value("the list of columns", names.join(", "), "one named `size`");
         return Err(fault.with_help(HELP));
     };
+    // A file may have other columns, but one that is nearly named as an absent one is probably that one.
+    for column in schema.columns() {
+        let found = column.path().string();
+        let known = COLUMNS.iter().find(|known| is_misspelt(&found, known) && place(known).is_none());
+        if let Some(known) = known {
+            let fault = Fault::new(format!("there is no column `{known}`, but a column `{found}`"));
+            return Err(fault.with_help("rename it, or leave it out"));
+        }
+    }
     let (mut trace, mut names) = (Trace::default(), Names::new());
     for value in whole(&reader, size)? {
         let size = u32::try_from(value).ok().filter(|&size| u64::from(size) <= SIZE_MAX);
@@ -45,7 +54,7 @@ pub(super) fn read(file: File) -> Result<Trace, Fault> {
     }
     if let Some(time) = time {
         let stamps = stamps(&reader, time, &schema.column(time))?;
-        trace.set_times(&stamps);
+        trace.set_times(&stamps).map_err(Fault::too_long)?;
     }
     if let Some(sa) = sa {
         trace.sas = match column(&reader, sa)? {
@@ -65,11 +74,22 @@ pub(super) fn read(file: File) -> Result<Trace, Fault> {
     Ok(trace)
 }
 
+/// Whether a column is named `known` but for case, or for letters that are wrong or swapped.
+fn is_misspelt(found: &str, known: &str) -> bool {
+    let found = found.trim().to_lowercase();
+    let letters = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    found == known || (known.len() > 2 && (letters(&found) == letters(known) || found == format!("{known}s")))
+}
+
 fn unreadable(error: ParquetError) -> Fault {
     Fault::new(error).with_help("is the file complete, and its compression none, snappy or zstd?")
 }
 
-fn of_type(column: &str, found: &'static str, expected: &'static str) -> Fault {
+fn of_type(column: &str, found: impl ToString, expected: &'static str) -> Fault {
     Fault::value(format!("the type of the column `{column}`"), found, expected).with_help(HELP)
 }
 
@@ -102,7 +122,9 @@ fn stamps(
         Some(LogicalType::Time(time)) => per_second(time.unit),
         Some(LogicalType::Integer(_)) => 1,
         None => arrow::duration(reader.metadata().file_metadata(), COLUMNS[1]).unwrap_or(1),
-        Some(_) => return Err(of_type("time", "another", "seconds, timestamps or durations")),
+        Some(other) => {
+            return Err(of_type("time", format!("{other:?}"), "seconds, timestamps or durations"));
+        }
     };
     let wrong = |row, found: String| {
         of_row(row, "time", found, "seconds from 0 on, a timestamp since 1970, or a duration from 0 on")
@@ -148,7 +170,10 @@ fn column(reader: &SerializedFileReader<File>, at: usize) -> Result<Values, Faul
             ColumnReader::ByteArrayColumnReader(one) => {
                 text.extend(values(one, rows, levels, &name, before)?)
             }
-            _ => return Err(of_type(&name, "another", "whole numbers, numbers or text")),
+            _ => {
+                let found = format!("{:?}", descriptor.physical_type());
+                return Err(of_type(&name, found, "whole numbers, numbers or text"));
+            }
         }
     }
     Ok(match (real.is_empty(), text.is_empty()) {

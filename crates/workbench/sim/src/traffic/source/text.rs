@@ -11,9 +11,15 @@ const NO_SIZES: &str = "the Archive's packets are in the files of `sanitize-tcp`
 source, destination, two ports, data bytes) and of `BC` (time, length); those of `sanitize-syn-fin` (.sf) and \
 `tcp-reduce` have no size for each packet";
 
+/// What stands between the fields of a line.
+enum Separator {
+    Comma,
+    Space,
+}
+
 /// What the fields of a line are.
 struct Layout {
-    separator: Option<char>,
+    separator: Separator,
     size: usize,
     time: Option<usize>,
     sa: Option<usize>,
@@ -49,7 +55,7 @@ pub(super) fn read(input: impl BufRead) -> Result<Trace, Fault> {
         columns.packet(line, layout, &mut names).map_err(fail)?;
     }
     if layout.is_some_and(|layout| layout.time.is_some()) {
-        columns.trace.set_times(&columns.stamps);
+        columns.trace.set_times(&columns.stamps).map_err(Fault::too_long)?;
     }
     Ok(columns.trace)
 }
@@ -61,11 +67,11 @@ fn layout_of(line: &str) -> Result<(Layout, bool), Fault> {
     match words.len() {
         2 if numbers => {
             let (size, time) = (1, Some(0));
-            return Ok((Layout { separator: None, size, time, sa: None, class: None, fields: 2 }, false));
+            return Ok((Layout { separator: Separator::Space, size, time, sa: None, class: None, fields: 2 }, false));
         }
         6 if numbers => {
             let (size, time, sa) = (5, Some(0), Some(2));
-            return Ok((Layout { separator: None, size, time, sa, class: None, fields: 6 }, false));
+            return Ok((Layout { separator: Separator::Space, size, time, sa, class: None, fields: 6 }, false));
         }
         fields if fields > 1 && !line.contains(',') && ps_of(words[0]).is_some() => {
             let fault = Fault::value("the number of fields", fields, "6, or 2");
@@ -73,8 +79,13 @@ fn layout_of(line: &str) -> Result<(Layout, bool), Fault> {
         }
         _ => {}
     }
-    let columns: Vec<&str> = line.split(',').map(str::trim).collect();
-    for column in &columns {
+    let mut columns = Vec::new();
+    split(line, |column| columns.push(column))?;
+    for (at, column) in columns.iter().enumerate() {
+        // R and pandas number the rows in a first column without a name.
+        if at == 0 && column.is_empty() && columns.len() > 1 {
+            continue;
+        }
         if !COLUMNS.contains(column) {
             let fault = Fault::new(format!("the header has the column `{column}`"));
             return Err(fault.expecting("size, time, sa or class"));
@@ -86,7 +97,33 @@ fn layout_of(line: &str) -> Result<(Layout, bool), Fault> {
     let place = |name| columns.iter().position(|column| *column == name);
     let size = place("size").ok_or_else(|| Fault::new("the header has no column `size`"))?;
     let (time, sa, class) = (place("time"), place("sa"), place("class"));
-    Ok((Layout { separator: Some(','), size, time, sa, class, fields: columns.len() }, true))
+    Ok((Layout { separator: Separator::Comma, size, time, sa, class, fields: columns.len() }, true))
+}
+
+/// The fields of a line of CSV. Commas between quotation marks divide nothing, and the marks around a field are no part of
+/// it (RFC 4180 2); a doubled mark inside stays doubled, since fields are compared and not shown.
+fn split<'a>(line: &'a str, mut put: impl FnMut(&'a str)) -> Result<(), Fault> {
+    let (mut begin, mut inside) = (0, false);
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            b'"' => inside = !inside,
+            b',' if !inside => {
+                put(unquoted(&line[begin..at]));
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if inside {
+        return Err(Fault::new("a quotation mark is not closed"));
+    }
+    put(unquoted(&line[begin..]));
+    Ok(())
+}
+
+fn unquoted(field: &str) -> &str {
+    let field = field.trim();
+    field.strip_prefix('"').and_then(|field| field.strip_suffix('"')).map_or(field, str::trim)
 }
 
 impl Columns {
@@ -100,8 +137,8 @@ impl Columns {
             found += 1;
         };
         match layout.separator {
-            Some(separator) => line.split(separator).map(str::trim).for_each(&mut put),
-            None => line.split_whitespace().for_each(&mut put),
+            Separator::Comma => split(line, &mut put)?,
+            Separator::Space => line.split_whitespace().for_each(&mut put),
         }
         if found != layout.fields {
             return Err(Fault::new(format!("{found} fields, expected {}", layout.fields)));
