@@ -37,7 +37,7 @@ pub enum Explore {
 pub struct RunArgs {
     /// The configuration (TOML), model = "embedded".
     config: PathBuf,
-    /// Override a key: `dcache.ways=2`, `memory.width=128`.
+    /// Override a key, or remove it by `KEY=`: `dcache.ways=2`, `memory.width=128`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Print the figures as JSON.

@@ -23,7 +23,7 @@ use crate::request::{made, report};
 pub struct SimulateArgs {
     /// The scenario (TOML).
     pub scenario: PathBuf,
-    /// Override a key: `traffic.rate="200 Mbit/s"`, `processor.card.count=4`.
+    /// Override a key, or remove it by `KEY=`: `traffic.rate="200 Mbit/s"`, `processor.card.count=4`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Print the figures as JSON.

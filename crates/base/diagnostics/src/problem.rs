@@ -20,6 +20,13 @@ pub enum Problem {
     },
     /// A `--set` without `=`, or with an empty key.
     NoAssignment,
+    /// A `--set` that removes a key that is not there.
+    NotThere {
+        /// The key.
+        key: String,
+        /// The nearest of those that are there.
+        nearest: Option<String>,
+    },
     /// A `--set` that goes into something that has no inside.
     NotInside {
         /// The step that cannot be done.
@@ -107,7 +114,8 @@ impl fmt::Display for Problem {
         match self {
             Problem::Unreadable { error } => write!(f, "the scenario cannot be read: {error}"),
             Problem::Syntax { message } => write!(f, "not TOML: {message}"),
-            Problem::NoAssignment => f.write_str("`--set` without a key or a value"),
+            Problem::NoAssignment => f.write_str("`--set` without a key or without `=`"),
+            Problem::NotThere { key, .. } => write!(f, "there is no `{key}` to remove"),
             Problem::NotInside { step, found } => write!(f, "there is no `{step}` inside {found}"),
             Problem::NoElement { step, .. } => write!(f, "the list has no element `{step}`"),
             Problem::UnknownKey { key, .. } => write!(f, "unknown key `{key}`"),
@@ -130,6 +138,8 @@ impl Problem {
                 "sections are like `[traffic]`, lines like `rate = \"1 Gbit/s\"`".to_owned()
             }
             Problem::NoAssignment => "write `--set processor.card.count=2`".to_owned(),
+            Problem::NotThere { nearest: Some(key), .. } => format!("did you mean `{key}`? `--set key=value` gives a value"),
+            Problem::NotThere { nearest: None, .. } => "`--set key=value` gives a value".to_owned(),
             Problem::NotInside { .. } => "the path goes too far: take the last step away".to_owned(),
             Problem::NoElement { step, names } => match nearest(step, names.iter().map(String::as_str)) {
                 Some(name) => format!("did you mean `{name}`? A number, counted from 0, does too"),

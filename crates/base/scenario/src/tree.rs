@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use forebay_diagnostics::{Findings, Place, Problem};
+use forebay_diagnostics::{Findings, Place, Problem, nearest};
 use toml::de::{DeTable, DeValue};
 
 /// A value and its place.
@@ -111,19 +111,25 @@ fn node(value: &DeValue<'_>, span: Range<usize>, source: usize) -> Node {
     Node { value, place: Place { source, span } }
 }
 
-/// Applies the n-th `--set key=value`. The key is a path with dots; in a list of tables a step is a
-/// name or a number from 0.
+/// Applies the n-th `--set key=value`; `key=` removes the key. The key is a path with dots; in a list of tables a step is
+/// a name or a number from 0.
 pub fn set(root: &mut Table, text: &str, source: usize, findings: &mut Findings) {
     let whole = Place { source, span: 0..text.len() };
     let Some((path, value)) = text.split_once('=') else {
         return findings.add(Problem::NoAssignment, whole);
     };
+    let steps: Vec<&str> = path.trim().split('.').map(str::trim).collect();
+    let key_place = Place { source, span: 0..path.len() };
+    if value.trim().is_empty() {
+        if let Err(problem) = remove(root, &steps) {
+            findings.add(problem, key_place);
+        }
+        return;
+    }
     let begin = text.len() - value.trim_start().len();
     let place = Place { source, span: begin..text.len() };
     let mut value = given(value.trim());
     rebase(&mut value, &place);
-    let steps: Vec<&str> = path.trim().split('.').map(str::trim).collect();
-    let key_place = Place { source, span: 0..path.len() };
     if let Err(problem) = put(root, &steps, value, &key_place) {
         findings.add(problem, key_place);
     }
@@ -170,6 +176,39 @@ fn put(table: &mut Table, steps: &[&str], value: Node, place: &Place) -> Result<
                 let at = position(list, rest[0])?;
                 if rest.len() == 1 {
                     list[at] = value;
+                    return Ok(());
+                }
+                rest = &rest[1..];
+                node = &mut list[at];
+            }
+            other => {
+                return Err(Problem::NotInside { step: rest[0].to_owned(), found: other.type_name() });
+            }
+        }
+    }
+}
+
+/// Takes a key away, or the element of a list.
+fn remove(table: &mut Table, steps: &[&str]) -> Result<(), Problem> {
+    let Some((&first, mut rest)) = steps.split_first().filter(|(first, _)| !first.is_empty()) else {
+        return Err(Problem::NoAssignment);
+    };
+    let Some(at) = table.0.iter().position(|(known, ..)| known == first) else {
+        let known = nearest(first, table.0.iter().map(|(known, ..)| known.as_str()));
+        return Err(Problem::NotThere { key: first.to_owned(), nearest: known.map(str::to_owned) });
+    };
+    if rest.is_empty() {
+        table.0.remove(at);
+        return Ok(());
+    }
+    let mut node = &mut table.0[at].2;
+    loop {
+        match &mut node.value {
+            Value::Table(inner) => return remove(inner, rest),
+            Value::List(list) => {
+                let at = position(list, rest[0])?;
+                if rest.len() == 1 {
+                    list.remove(at);
                     return Ok(());
                 }
                 rest = &rest[1..];

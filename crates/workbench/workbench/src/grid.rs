@@ -17,8 +17,8 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Reads `key=v1,v2,...`; commas within brackets or quotes are part of a value. `None` if the text has no key or no
-    /// value.
+    /// Reads `key=v1,v2,...`; commas within brackets or quotes are part of a value. `None` if the text has no key, no
+    /// value, or an empty one.
     pub fn parse(text: &str) -> Option<Axis> {
         let (key, list) =
             text.split_once('=').filter(|(key, list)| !key.trim().is_empty() && !list.trim().is_empty())?;
@@ -39,7 +39,8 @@ impl Axis {
             }
         }
         values.push(list[begin..].trim().to_owned());
-        Some(Axis { key: key.trim().to_owned(), values })
+        // A point without a value would remove the key there.
+        values.iter().all(|value| !value.is_empty()).then(|| Axis { key: key.trim().to_owned(), values })
     }
 }
 
@@ -82,7 +83,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(Axis::parse(text).unwrap().values, expected, "{text}");
         }
-        assert!(["a", "=1", "a="].into_iter().all(|text| Axis::parse(text).is_none()));
+        assert!(["a", "=1", "a=", "a=1,,2", "a=1,"].into_iter().all(|text| Axis::parse(text).is_none()));
     }
 
     #[test]

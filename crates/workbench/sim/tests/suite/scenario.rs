@@ -89,8 +89,29 @@ fn any_key_can_be_set() {
     let messages: Vec<&str> = found.iter().map(|(_, message, _)| message.as_str()).collect();
     assert_eq!(messages[0], "the list has no element `crad`");
     assert!(found[0].2.contains("did you mean `card`?"));
-    assert!(messages.contains(&"`--set` without a key or a value"), "{messages:?}");
+    assert!(messages.contains(&"`--set` without a key or without `=`"), "{messages:?}");
     assert_eq!(wrong(PAPER, &["traffic.rat=1"])[0].2, "did you mean `rate`?");
+}
+
+#[test]
+fn a_key_or_an_element_of_a_list_can_be_removed() {
+    let both = PAPER.replace("[[processor]]\nname = \"card\"", "alpha = 3.5\n[[processor]]\nname = \"card\"");
+    let both = both.replace("alpha = 2.5\n", "");
+    let scenario = read(&both, &["processor.cpu.alpha=", "processor.card="]);
+    assert_eq!((scenario.processors.len(), scenario.processors[0].config.alpha), (1, 1.0));
+}
+
+#[test]
+fn what_is_not_there_cannot_be_removed() {
+    for (set, message) in [
+        ("processor.cpu.alhpa=", "there is no `alhpa` to remove"),
+        ("processor.crad=", "the list has no element `crad`"),
+        ("seed.x=", "there is no `seed` to remove"),
+        ("=", "`--set` without a key or without `=`"),
+    ] {
+        assert_eq!(wrong(PAPER, &[set])[0].1, message, "{set}");
+    }
+    assert_eq!(wrong(PAPER, &["traffic.rat="])[0].2, "did you mean `rate`? `--set key=value` gives a value");
 }
 
 #[test]
