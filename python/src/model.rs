@@ -84,7 +84,7 @@ impl Model {
     }
 
     /// Its figures by a way: "simulation", "solution" or "closed-form".
-    #[pyo3(signature = (way = "simulation", seed = None, packets = false, policy = None, watch = None, threads = 1))]
+    #[pyo3(signature = (way = "simulation", seed = None, packets = false, policy = None, watch = None, threads = 1, memory_mib = 4_096, cycles = 500))]
     #[allow(clippy::too_many_arguments)] // they are of Python, by their names
     fn run(
         &self,
@@ -95,6 +95,8 @@ impl Model {
         policy: Option<Py<PyAny>>,
         watch: Option<Py<PyAny>>,
         threads: usize,
+        memory_mib: u64,
+        cycles: u32,
     ) -> PyResult<Ran> {
         let way = match way {
             "simulation" => Way::Simulation,
@@ -106,7 +108,8 @@ impl Model {
             return self.run_with_policy(py, way, seed, packets, policy.bind(py), watch.as_ref());
         }
         let (came, raised) = attended(py, watch.as_ref(), |shared| {
-            let options = Options { threads, columns: packets, keep: true, ..Options::default() };
+            let mut options = Options { threads, columns: packets, keep: true, ..Options::default() };
+            (options.solver.memory, options.solver.cycles) = (memory_mib.saturating_mul(1 << 20), cycles);
             figures(&self.seeded(seed), way, &options, &|step| shared.step(step))
         });
         let interrupted =
@@ -281,18 +284,26 @@ fn came(scenario: Box<Scenario>, outcome: SimOutcome) -> Came {
     let (seed, notes) = (outcome.seed, outcome.notes.clone());
     written(
         &workbench::Model::Host(scenario),
-        workbench::Ran { seed, notes, outcome: Outcome::Host(Box::new(outcome)) },
+        workbench::Ran { seed, notes, outcome: Outcome::Host(Box::new(outcome)), stopped: false },
     )
 }
 
 /// A run with its document.
 fn written(model: &workbench::Model, mut ran: workbench::Ran<'_>) -> Came {
     let (mut cut, mut packets) = (None, None);
+    let shorter = model.as_far_as(&ran);
+    if let (Outcome::Runs(runs), true) = (&ran.outcome, ran.stopped) {
+        cut = runs.first().map(|one| one.generated);
+    }
     if let (workbench::Model::Host(scenario), Outcome::Host(outcome)) = (model, &mut ran.outcome) {
         cut = outcome.cut;
         packets = outcome.columns.take().map(|columns| Raw::new(scenario, columns));
     }
-    let shorter = cut.map(|packets| model.with_packets(packets));
+    // A run with a policy of Python is not told that it was stopped.
+    let shorter = shorter.or_else(|| match model {
+        workbench::Model::Host(_) => cut.map(|packets| model.with_packets(packets)),
+        _ => None,
+    });
     let written = shorter.as_ref().unwrap_or(model).written(&ran.outcome);
     let document = serde_json::to_string_pretty(&written).unwrap_or_default();
     Came { document, seed: ran.seed, notes: ran.notes, cut, packets }
@@ -372,7 +383,8 @@ fn limits(of: Limits) -> BTreeMap<&'static str, f64> {
     ])
 }
 
-/// The smallest buffers of a pipeline as JSON, as `forebay size-buffers --json` prints it.
+/// The smallest buffers of a pipeline as JSON, as `forebay size-buffers --json` prints it, and whether an interrupt ended the
+/// search.
 #[pyfunction]
 #[pyo3(signature = (text, name, sets, directory, loss, most, by, runs, threads, watch = None))]
 #[allow(clippy::too_many_arguments)] // they are of Python, by their names
@@ -385,10 +397,10 @@ fn size_buffers(
     loss: f64,
     most: u32,
     by: Option<&str>,
-    runs: usize,
+    runs: Option<u16>,
     threads: usize,
     watch: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<(String, bool)> {
     let by = match by {
         None => None,
         Some("chain") => Some(Method::Chain),
@@ -399,15 +411,21 @@ fn size_buffers(
     };
     let design = Design::parse(text, name, &sets, Path::new(directory));
     let design = design.map_err(|why| errors::workbench(py, &why))?;
-    let settings = Settings { loss, buffer_max: most, by, runs, threads };
+    if runs.is_some() && design.method(by) == Method::Chain {
+        let message = format!("{name}: runs has no effect where the Markov chain is solved");
+        let hint = "leave out runs=, or add by=\"simulation\"";
+        return Err(errors::error(py, errors::Kind::Run, &message, &[], hint));
+    }
+    let settings = Settings { loss, buffer_max: most, by, runs: runs.unwrap_or(5).into(), threads };
     let (sizes, raised) = attended(py, watch.as_ref(), |shared| {
-        let mut tried = |tried: usize| shared.at(tried as u64, 0);
-        let sizes = design.size_buffers(&settings, &mut tried)?;
+        let tried = |tried: usize| shared.at(tried as u64, 0);
+        let sizes = design.size_buffers(&settings, &tried)?;
         Ok(serde_json::to_string_pretty(&sizes).unwrap_or_default())
     });
     match (sizes, raised) {
+        (Ok(sizes), Some(error)) if error.is_instance_of::<PyKeyboardInterrupt>(py) => Ok((sizes, true)),
         (_, Some(error)) => Err(error),
-        (Ok(sizes), None) => Ok(sizes),
+        (Ok(sizes), None) => Ok((sizes, false)),
         (Err(why), None) => Err(errors::workbench(py, &why)),
     }
 }

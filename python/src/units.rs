@@ -2,6 +2,7 @@
 
 use forebay_page::units;
 use forebay_random::{CONFIDENCE, Estimate};
+use forebay_scenario::{Decimal, Unit};
 use pyo3::prelude::*;
 
 /// Three significant digits.
@@ -28,6 +29,26 @@ fn time(seconds: f64) -> String {
     units::seconds(seconds)
 }
 
+/// A text as a quantity: its value in SI base units, and the word of what it measures, which is empty without a unit.
+#[pyfunction]
+fn quantity(text: &str) -> Option<(f64, &'static str)> {
+    if let Ok(value) = Decimal::parse_quantity(text, Unit::None) {
+        return Some((value.as_f64(), ""));
+    }
+    let units = [
+        (Unit::Time, "time"),
+        (Unit::Rate, "rate"),
+        (Unit::Frequency, "frequency"),
+        (Unit::Bytes, "bytes"),
+        (Unit::PacketRate, "packet rate"),
+        (Unit::Energy, "energy"),
+        (Unit::Power, "power"),
+    ];
+    units.into_iter().find_map(|(unit, word)| {
+        Decimal::parse_quantity(text, unit).ok().map(|value| (value.as_f64(), word))
+    })
+}
+
 /// Mean and half the width of its confidence interval, of one value a run.
 #[pyfunction]
 #[pyo3(signature = (values, confidence = CONFIDENCE))]
@@ -48,6 +69,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(percent, module)?)?;
     module.add_function(wrap_pyfunction!(bits, module)?)?;
     module.add_function(wrap_pyfunction!(time, module)?)?;
+    module.add_function(wrap_pyfunction!(quantity, module)?)?;
     module.add_function(wrap_pyfunction!(student_t, module)?)?;
     module.add_function(wrap_pyfunction!(estimate, module)?)
 }

@@ -26,6 +26,9 @@ pub fn simulate(args: &SimulateArgs, model: &Model) -> miette::Result<Answer> {
     let threads = if args.timing { 1 } else { threads(args.threads) };
     let (ran, took_s) = timed(|| simulated(model, threads));
     let ran = ran?;
+    // What is kept is that of a whole run as far as it came, or of the runs that are complete, and says so.
+    let shorter = model.as_far_as(&ran);
+    let model = shorter.as_ref().unwrap_or(model);
     let (document, outcomes) = match (model, &ran.outcome) {
         (Model::Card(scenario), Outcome::Runs(runs)) => (Simulated::card(scenario, runs), runs),
         (Model::Pipeline(scenario), Outcome::Runs(runs)) => (Simulated::new(scenario, runs), runs),
@@ -39,14 +42,24 @@ pub fn simulate(args: &SimulateArgs, model: &Model) -> miette::Result<Answer> {
         let packets = outcomes.iter().map(|one| one.generated).sum();
         let timing = args.timing.then(|| Timing::new(took_s, packets));
         println!("{}", serde_json::to_string_pretty(&Timed { document, timing }).into_diagnostic()?);
-        return Ok(Answer::Yes);
+        return Ok(interrupted(&ran, outcomes));
     }
     if let Model::Card(scenario) = model {
         let mbps = scenario.payload_bps(&outcomes[0]) / 1e6;
         println!("{mbps:.1} Mbit/s of payload carried, {:.1} offered", scenario.offered_bps / 1e6);
     }
     print_simulated(outcomes, &ran.notes);
-    Ok(Answer::Yes)
+    Ok(interrupted(&ran, outcomes))
+}
+
+/// Says how far runs came that were broken off.
+fn interrupted(ran: &Ran<'_>, outcomes: &[forebay_pipeline::Outcome]) -> Answer {
+    match outcomes[0].interrupted_after_s {
+        _ if !ran.stopped => return Answer::Yes,
+        Some(after) => eprintln!("interrupted: the figures cover the first {after:.6} s"),
+        None => eprintln!("interrupted: {} runs are complete", outcomes.len()),
+    }
+    Answer::Interrupted
 }
 
 /// Runs a model's simulation with a bar.
@@ -60,7 +73,7 @@ fn simulated(model: &Model, threads: usize) -> miette::Result<Ran<'_>> {
         }
         progress::go_on()
     };
-    let options = Options { threads, ..Options::default() };
+    let options = Options { threads, keep: true, ..Options::default() };
     let ran = model.run(Way::Simulation, &options, &watch);
     if let Ok((_, bar)) = bar.into_inner() {
         bar.finish();
@@ -79,9 +92,9 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
         "{generated} packets in {elapsed_s:.6} s: {processed} processed, {lost} lost, {in_flight} in flight"
     );
     let loss = 100.0 * outcomes[0].loss_probability;
-    match generated {
-        0 => println!("no packet came in the time that counts: lower `warm_up`, or raise `duration`"),
-        _ => println!("{throughput_pps:.1} packets/s, {loss:.4} % lost"),
+    // Without a packet there is a note, and no share of any.
+    if generated > 0 {
+        println!("{throughput_pps:.1} packets/s, {loss:.4} % lost");
     }
     print_stages(&outcomes[0]);
     let delay = outcomes[0].delay;
@@ -163,7 +176,7 @@ fn print_intervals(outcomes: &[forebay_pipeline::Outcome]) {
 pub struct SolveArgs {
     /// The scenario (TOML), model = "pipeline" or "inline-card".
     scenario: PathBuf,
-    /// Override a key: `arrivals.mean="80 us"`, `stage.receive.buffer=4`.
+    /// Override a key, or remove it by `KEY=`: `arrivals.mean="80 us"`, `stage.receive.buffer=4`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Print the figures as JSON.
@@ -173,12 +186,12 @@ pub struct SolveArgs {
     /// busy-waiting servers count as one queue).
     #[arg(long, conflicts_with_all = ["cycles", "memory"])]
     unlimited: bool,
-    /// Maximum number of iterations.
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    cycles: u32,
-    /// Maximum memory, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 4_096)]
-    memory: u64,
+    /// For a Markov chain: maximum number of iterations [default: 500].
+    #[arg(long, value_name = "N")]
+    cycles: Option<u32>,
+    /// For a Markov chain: maximum memory, in MiB [default: 4096].
+    #[arg(long, value_name = "MIB")]
+    memory: Option<u64>,
 }
 
 /// Solves.
@@ -190,14 +203,21 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
             "--unlimited: only a model of stages is solved in closed form; an inline card is solved for its limits"
         ));
     }
+    let limits = [("--cycles", args.cycles.is_some()), ("--memory", args.memory.is_some())];
+    if let (Model::Card(_), Some((option, _))) = (&model, limits.into_iter().find(|(_, given)| *given)) {
+        return Err(miette!(
+            help = format!("leave out {option}"),
+            "{option}: an inline card is solved for its limits, without a Markov chain"
+        ));
+    }
     let way = match &model {
         Model::Pipeline(_) if args.unlimited => Way::ClosedForm,
         _ => Way::Solution,
     };
     let bar = Mutex::new(Progress::share("solving"));
     let mut options = Options::default();
-    options.solver.cycles = args.cycles;
-    options.solver.memory = args.memory.saturating_mul(1 << 20);
+    options.solver.cycles = args.cycles.unwrap_or(options.solver.cycles);
+    options.solver.memory = args.memory.map_or(options.solver.memory, |mib| mib.saturating_mul(1 << 20));
     let tolerance = options.solver.tolerance.log10();
     let watch = |step: Step| {
         if let (Step::Residual(residual), Ok(mut bar)) = (step, bar.lock()) {

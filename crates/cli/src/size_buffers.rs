@@ -1,6 +1,7 @@
 //! `forebay size-buffers`: the smallest buffers for a loss ratio, and the maximum throughput of given ones.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use clap::{Args, ValueEnum};
 use forebay_pipeline::Sizes;
@@ -22,7 +23,7 @@ pub struct SizeBuffersArgs {
     /// Maximum loss ratio.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     loss: f64,
-    /// Override a key: `arrivals.mean="80 us"`.
+    /// Override a key, or remove it by `KEY=`: `arrivals.mean="80 us"`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Print the figures as JSON.
@@ -71,19 +72,28 @@ pub fn run(args: &SizeBuffersArgs) -> miette::Result<Answer> {
     }
     let (loss, buffer_max, runs) = (args.loss, args.most, args.runs.unwrap_or(RUNS).into());
     let settings = Settings { loss, buffer_max, by, runs, threads: threads(None) };
-    let mut bar = Progress::designs("trying buffers");
-    let mut watch = |tried: usize| {
-        bar.at(tried as u64);
+    let bar = Mutex::new(Progress::designs("trying buffers"));
+    let watch = |tried: usize| {
+        if let Ok(mut bar) = bar.lock() {
+            bar.at(tried as u64);
+        }
         progress::go_on()
     };
-    let sizes = design.size_buffers(&settings, &mut watch).map_err(report)?;
-    bar.finish();
+    let sizes = design.size_buffers(&settings, &watch).map_err(report)?;
+    let stopped = progress::go_on().is_break();
+    if let Ok(bar) = bar.into_inner() {
+        bar.finish();
+    }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&sizes).into_diagnostic()?);
     } else {
         print(&sizes, args.most);
     }
-    Ok(if sizes.smallest.is_some() { Answer::Yes } else { Answer::No })
+    Ok(match &sizes.smallest {
+        Some(_) if stopped => Answer::Interrupted,
+        Some(_) => Answer::Yes,
+        None => Answer::No,
+    })
 }
 
 fn print(sizes: &Sizes<'_>, most: u32) {

@@ -91,6 +91,44 @@ fn a_run_that_is_broken_off_is_the_run_of_its_first_packets() {
     }
 }
 
+const PIPELINE: &str = "model = \"pipeline\"\nservice = \"exponential\"\n[arrivals]\nmean = \"70 us\"\n[[stage]]\n\
+                        name = \"only\"\ntime = \"45 us\"\nbuffer = 8\n";
+
+#[test]
+fn a_run_of_a_pipeline_that_is_broken_off_is_the_run_of_that_duration() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("pipeline.toml"), PIPELINE).unwrap();
+    let set = ["--set", "duration=20 d"];
+    let child =
+        forebay(dir.path(), &[&["simulate", "pipeline.toml", "--json", "--out", "run"][..], &set].concat());
+    sleep(Duration::from_secs(1));
+    let output = interrupted(child);
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("interrupted: the figures cover the first"));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(printed["interrupted_after_s"].as_f64().unwrap() > 0.0);
+    assert_eq!(json(&dir.path().join("run/figures.json")), printed);
+    let again = forebay(dir.path(), &["simulate", "run/scenario.toml", "--json"]).wait_with_output().unwrap();
+    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    for figure in ["elapsed_s", "generated", "processed", "lost", "stages", "delay", "fingerprint"] {
+        assert_eq!(again[figure], printed[figure], "{figure}");
+    }
+}
+
+#[test]
+fn runs_of_a_pipeline_that_are_broken_off_have_means_of_those_that_are_done() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("pipeline.toml"), PIPELINE).unwrap();
+    let child = forebay(dir.path(), &["simulate", "pipeline.toml", "--replications", "100000", "--json"]);
+    sleep(Duration::from_secs(1));
+    let output = interrupted(child);
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs = printed["replications"]["runs"].as_u64().unwrap();
+    assert!(runs > 1 && runs < 100_000 && printed["resolved"]["runs"] == runs, "{runs}");
+    assert!(text(&output.stderr).contains(&format!("interrupted: {runs} runs are complete")));
+}
+
 #[test]
 fn a_sweep_that_is_broken_off_keeps_the_points_that_are_done() {
     let dir = tempfile::tempdir().unwrap();

@@ -296,6 +296,28 @@ fn a_window_without_packets_is_said_to_be_one_and_firmware_is_not_simulated() {
 }
 
 #[test]
+fn the_limits_of_a_chain_are_refused_where_none_is_solved() {
+    let card = study("inline-card/video.toml");
+    for limit in ["--cycles", "--memory"] {
+        let output = forebay(&["solve", card.to_str().unwrap(), limit, "9"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(&format!("leave out {limit}")), "{said}");
+    }
+}
+
+#[test]
+fn buffers_of_what_has_no_chain_are_sized_by_simulation() {
+    let file = study("network-processor/markov.toml");
+    let sets = ["--set", "stage.receive.setup=5 us", "--set", "arrivals.mean=400 us", "--set", "duration=200 ms"];
+    let base = ["size-buffers", file.to_str().unwrap(), "--loss", "0.1", "--json"];
+    let output = forebay(&[&base[..], &sets].concat());
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), said["by"].as_str()), (Some(0), Some("simulation")));
+    let output = forebay(&[&base[..], &sets, &["--by", "chain"]].concat());
+    assert!(output.status.code() == Some(2));
+}
+
+#[test]
 fn the_smallest_configuration_of_the_page_runs() {
     let page = std::fs::read_to_string(study("../docs/explore.md")).unwrap();
     let lines = page.lines().skip_while(|line| *line != "    model = \"embedded\"");

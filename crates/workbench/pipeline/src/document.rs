@@ -408,6 +408,9 @@ pub struct SmallestBuffers {
     pub interval: Option<Estimate>,
     /// Designs tried.
     pub tried: usize,
+    /// `false` if the search was stopped, so that there may be smaller ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete: Option<bool>,
 }
 
 /// The buffer of one stage.

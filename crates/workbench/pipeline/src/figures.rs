@@ -170,6 +170,9 @@ impl Counts {
 /// What came of a run (`forebay simulate --json`, `model = "pipeline"`).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
+    /// Simulated time at which the run was broken off; `None` of a whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupted_after_s: Option<f64>,
     /// Time that the figures are of: the run without its warm-up.
     pub elapsed_s: f64,
     /// Packets that came.
@@ -205,6 +208,10 @@ pub struct Outcome {
 impl Outcome {
     /// What the reader of the figures should know of this run.
     pub fn warning(&self) -> Option<String> {
+        if self.generated == 0 {
+            let note = "no packet came in the time that counts, so loss and delays say nothing: lower `warm_up`, or raise `duration`";
+            return Some(note.to_owned());
+        }
         self.batch_means.as_ref().and_then(BatchMeans::warning)
     }
 }
@@ -323,6 +330,7 @@ impl Counts {
             breakdowns: server.breakdowns.as_ref().map(|_| counts.breakdowns),
         };
         Outcome {
+            interrupted_after_s: None,
             elapsed_s: elapsed.as_secs(),
             generated: self.generated,
             processed: self.processed,

@@ -47,7 +47,7 @@ pub use figures::{Delay, Outcome, ServerOutcome, StageOutcome};
 pub use forebay_random::Estimate;
 pub use law::Law;
 pub use marks::{BatchMean, BatchMeans, StageSeries, TimeSeries};
-pub use replicate::{interval, replicate, replicate_with};
+pub use replicate::{Replicated, interval, replicate, replicate_with};
 pub use run::{Watch, simulate, simulate_with};
 pub use shape::Shape;
 pub use solved::{network, solve, unlimited};

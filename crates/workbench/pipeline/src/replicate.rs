@@ -1,6 +1,8 @@
 //! Several runs of one design, and how sure their means are.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use forebay_random::Estimate;
 
@@ -14,11 +16,19 @@ use crate::run::{Watch, simulate_with};
 /// # Errors
 /// [`Invalid`] if the description makes no sense.
 pub fn replicate(pipeline: &Pipeline, runs: usize, threads: usize) -> Result<Vec<Outcome>, Invalid> {
-    let outcomes = replicate_with(pipeline, runs, threads, &|_| ControlFlow::Continue(()))?;
-    Ok(outcomes.expect("nobody stops it"))
+    Ok(replicate_with(pipeline, runs, threads, &|_| ControlFlow::Continue(()))?.outcomes)
 }
 
-/// [`replicate`] for those who watch; `None` if they say to break off.
+/// Runs that may have been stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replicated {
+    /// Those that are complete from the first seed on. If there is none, what the first run came to.
+    pub outcomes: Vec<Outcome>,
+    /// Whether they were stopped before all were complete.
+    pub stopped: bool,
+}
+
+/// [`replicate`] with progress reports, see [`simulate_with`]: if `watch` stops the runs, those that are complete remain.
 ///
 /// # Errors
 /// [`Invalid`] if the description makes no sense.
@@ -27,29 +37,43 @@ pub fn replicate_with(
     runs: usize,
     threads: usize,
     watch: Watch<'_>,
-) -> Result<Option<Vec<Outcome>>, Invalid> {
+) -> Result<Replicated, Invalid> {
     pipeline.check()?;
-    let seeds: Vec<u64> = (0..runs as u64).map(|run| pipeline.seed.wrapping_add(run)).collect();
-    let some = |seeds: &[u64]| -> Result<Vec<Option<Outcome>>, Invalid> {
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    let some = || -> Result<Vec<(usize, Outcome)>, Invalid> {
         let mut outcomes = Vec::new();
-        for &seed in seeds {
-            outcomes.push(simulate_with(&Pipeline { seed, ..pipeline.clone() }, watch)?);
-            if outcomes.last().is_some_and(Option::is_none) {
+        while !stop.load(Ordering::Relaxed) {
+            let run = next.fetch_add(1, Ordering::Relaxed);
+            if run >= runs {
                 break;
+            }
+            let seed = pipeline.seed.wrapping_add(run as u64);
+            match simulate_with(&Pipeline { seed, ..pipeline.clone() }, watch)? {
+                Some(outcome) if outcome.interrupted_after_s.is_none() => outcomes.push((run, outcome)),
+                cut => {
+                    stop.store(true, Ordering::Relaxed);
+                    outcomes.extend(cut.filter(|_| run == 0).map(|outcome| (run, outcome)));
+                }
             }
         }
         Ok(outcomes)
     };
-    // On this thread, so that a caller can take its processor time.
-    if threads <= 1 {
-        return Ok(some(&seeds)?.into_iter().collect());
-    }
-    let chunks = seeds.chunks(runs.div_ceil(threads).max(1));
-    let parts: Result<Vec<Vec<Option<Outcome>>>, Invalid> = std::thread::scope(|scope| {
-        let workers: Vec<_> = chunks.map(|chunk| scope.spawn(move || some(chunk))).collect();
-        workers.into_iter().map(|worker| worker.join().expect("a run does not panic")).collect()
-    });
-    Ok(parts?.into_iter().flatten().collect())
+    // One thread is this one, so that a caller can take its processor time.
+    let parts: Vec<_> = if threads <= 1 {
+        vec![some()]
+    } else {
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads.min(runs)).map(|_| scope.spawn(some)).collect();
+            workers.into_iter().map(|worker| worker.join().expect("a run does not panic")).collect()
+        })
+    };
+    let all: BTreeMap<usize, Outcome> = parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let outcomes: Vec<Outcome> = all.into_iter().enumerate().map_while(|(at, (run, one))| (run == at).then_some(one)).collect();
+    let stopped = outcomes.len() < runs || outcomes.iter().any(|one| one.interrupted_after_s.is_some());
+    // What the first one came to is beside complete ones of other seeds none of them.
+    let whole = outcomes.first().is_none_or(|one| one.interrupted_after_s.is_none());
+    Ok(Replicated { outcomes: if whole { outcomes } else { outcomes.into_iter().take(1).collect() }, stopped })
 }
 
 /// The mean of a figure over independent runs, with its confidence interval.

@@ -36,17 +36,24 @@ pub fn simulate(pipeline: &Pipeline) -> Result<Outcome, Invalid> {
 }
 
 /// [`simulate`] with progress reports: now and then it calls `watch` with the simulated time that has passed since
-/// the last call. `None` if `watch` stops the run.
+/// the last call. A run that `watch` stops has the figures of its time until then, those of a run with that `duration`, and
+/// says so ([`Outcome::interrupted_after_s`]); `None` if it was still warming up.
 ///
 /// # Errors
 /// [`Invalid`] if the description makes no sense.
 pub fn simulate_with(pipeline: &Pipeline, watch: Watch<'_>) -> Result<Option<Outcome>, Invalid> {
     pipeline.check()?;
     let mut run = Run::new(pipeline);
-    Ok(match run.all(watch) {
-        ControlFlow::Continue(()) => Some(run.outcome()),
-        ControlFlow::Break(()) => None,
-    })
+    if run.all(watch).is_continue() {
+        return Ok(Some(run.outcome()));
+    }
+    let at = run.now;
+    if at <= Time::ZERO + pipeline.warm_up {
+        return Ok(None);
+    }
+    run.account_all(at);
+    let outcome = run.outcome();
+    Ok(Some(Outcome { interrupted_after_s: Some(at.since(Time::ZERO).as_secs()), ..outcome }))
 }
 
 /// Is told of the progress of runs, from any of their threads, and may end them.
@@ -170,7 +177,9 @@ impl<'a> Run<'a> {
             self.now = end;
         }
         self.account_all(self.now);
-        watch(self.now.since(told))
+        // It is whole, whatever is said now.
+        let _ = watch(self.now.since(told));
+        ControlFlow::Continue(())
     }
 
     fn outcome(self) -> Outcome {

@@ -6,6 +6,7 @@ mod arrivals;
 mod branches;
 mod breakdowns;
 mod card;
+mod idle;
 mod laws;
 mod objection;
 mod order;
@@ -224,6 +225,7 @@ fn read(
     notes.extend(
         alone.map(|stage| format!("`batch_timeout` of `{}` has no effect with `batch_min = 1`", stage.name)),
     );
+    idle::note(root, &top, &pipeline, &mut notes);
     Some(Scenario { pipeline, rules, runs, notes, resolved: resolved.into(), source })
 }
 

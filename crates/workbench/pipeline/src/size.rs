@@ -7,8 +7,8 @@ use forebay_random::{CONFIDENCE, Estimate};
 
 use crate::description::{Arrivals, Pipeline};
 use crate::figures::Outcome;
-use crate::replicate::{interval, replicate};
-use crate::solved::solve;
+use crate::replicate::{Replicated, interval, replicate_with};
+use crate::solved::network;
 
 /// How loss is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,18 +68,32 @@ impl Loss {
 /// # Errors
 /// Those of [`crate::solve`] and [`crate::simulate`].
 pub fn loss(pipeline: &Pipeline, by: By) -> Result<Loss, models::Error> {
+    loss_with(pipeline, by, &|| ControlFlow::Continue(()))
+}
+
+/// Called now and then, by any thread that looks for a loss; says whether to go on.
+type GoOn<'a> = &'a (dyn Fn() -> ControlFlow<()> + Sync);
+
+/// [`loss`], or [`models::Error::Cancelled`].
+fn loss_with(pipeline: &Pipeline, by: By, go_on: GoOn<'_>) -> Result<Loss, models::Error> {
     match by {
-        By::Chain(options) => Ok(Loss { most: solve(pipeline, &options)?.loss_probability, seen: None }),
+        By::Chain(options) => {
+            let solution = models::solve_with(&network(pipeline)?, &options, &mut |_| go_on())?;
+            Ok(Loss { most: solution.loss_probability, seen: None })
+        }
         By::Simulation { runs, threads } => {
-            let outcomes = replicate(pipeline, runs, threads);
-            Ok(Loss::of(&outcomes.map_err(|what| models::Error::Invalid(what.0))?))
+            let ran = replicate_with(pipeline, runs, threads, &|_| go_on());
+            match ran.map_err(|what| models::Error::Invalid(what.0))? {
+                Replicated { stopped: true, .. } => Err(models::Error::Cancelled),
+                Replicated { outcomes, .. } => Ok(Loss::of(&outcomes)),
+            }
         }
     }
 }
 
 /// [`loss`], unless no runs of so many packets can show that `bound` is kept.
-fn showable(pipeline: &Pipeline, by: By, bound: f64) -> Result<Loss, models::Error> {
-    let found = loss(pipeline, by)?;
+fn showable(pipeline: &Pipeline, by: By, bound: f64, go_on: GoOn<'_>) -> Result<Loss, models::Error> {
+    let found = loss_with(pipeline, by, go_on)?;
     match found.seen {
         Some(Seen { packets, lost: 0, .. }) if found.most > bound => {
             Err(models::Error::Unshowable { bound, packets })
@@ -97,7 +111,12 @@ pub struct Sized {
     pub loss: Loss,
     /// Designs tried.
     pub tried: usize,
+    /// Whether all was tried; otherwise the search was stopped, and there may be smaller ones.
+    pub complete: bool,
 }
+
+/// Told how many designs or loads were tried, several times for each and by any thread; says whether to go on.
+pub type Watch<'a> = &'a (dyn Fn(usize) -> ControlFlow<()> + Sync);
 
 /// Small buffers that keep loss at or below `bound`; none of them more than `most`. `None` if even
 /// those lose more.
@@ -115,19 +134,20 @@ pub fn smallest_buffers(
     most: u32,
     by: By,
 ) -> Result<Option<Sized>, models::Error> {
-    smallest_buffers_with(pipeline, bound, most, by, &mut |_| ControlFlow::Continue(()))
+    smallest_buffers_with(pipeline, bound, most, by, &|_| ControlFlow::Continue(()))
 }
 
-/// [`smallest_buffers`] with progress reports: before each design it calls `watch` with the number of designs tried.
+/// [`smallest_buffers`] with progress reports. A search that `watch` stops has the smallest buffers until then, which
+/// [`Sized::complete`] says.
 ///
 /// # Errors
-/// Those of [`loss`], and [`models::Error::Cancelled`] if `watch` stops the search.
+/// Those of [`loss`], and [`models::Error::Cancelled`] if `watch` stops the search before any buffers keep the bound.
 pub fn smallest_buffers_with(
     pipeline: &Pipeline,
     bound: f64,
     most: u32,
     by: By,
-    watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    watch: Watch<'_>,
 ) -> Result<Option<Sized>, models::Error> {
     if let Some(stage) = pipeline.stages.iter().find(|stage| stage.batch_min > most) {
         let (stage, batch_min) = (stage.name.clone(), stage.batch_min);
@@ -139,33 +159,50 @@ pub fn smallest_buffers_with(
             return Err(models::Error::Cancelled);
         }
         tried += 1;
-        Ok(showable(&with(pipeline, buffers), by, bound)?.most)
+        showable(&with(pipeline, buffers), by, bound, &|| watch(tried))
     };
     // What no buffers keep is seen at once; a chain of the largest ones may be too large to look at.
-    if matches!(by, By::Simulation { .. }) && of(&vec![most; pipeline.stages.len()])? > bound {
+    if matches!(by, By::Simulation { .. }) && of(&vec![most; pipeline.stages.len()])?.most > bound {
         return Ok(None);
     }
     // A service that waits for several packets has room for them.
     let fewest: Vec<u32> = pipeline.stages.iter().map(|stage| stage.batch_min).collect();
     let mut buffers = fewest.clone();
-    let mut lost = of(&buffers)?;
-    while lost > bound {
-        let mut better: Option<(usize, f64)> = None;
+    let mut loss = of(&buffers)?;
+    while loss.most > bound {
+        let mut better: Option<(usize, Loss)> = None;
         for stage in 0..buffers.len() {
             if buffers[stage] < most {
                 buffers[stage] += 1;
                 let found = of(&buffers)?;
                 buffers[stage] -= 1;
-                if better.is_none_or(|(_, least)| found < least) {
+                if better.is_none_or(|(_, least)| found.most < least.most) {
                     better = Some((stage, found));
                 }
             }
         }
         let Some((stage, found)) = better else { return Ok(None) };
         buffers[stage] += 1;
-        lost = found;
+        loss = found;
     }
-    // One place less, and the others moved about until loss is small enough again or no move helps.
+    let complete = match shrink(&mut buffers, &mut loss, &fewest, most, bound, &mut of) {
+        Ok(()) => true,
+        Err(models::Error::Cancelled) => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Some(Sized { buffers, loss, tried, complete }))
+}
+
+/// Takes one place away and moves the others about until loss is small enough again or no move helps, as long as that
+/// makes smaller buffers.
+fn shrink(
+    buffers: &mut Vec<u32>,
+    loss: &mut Loss,
+    fewest: &[u32],
+    most: u32,
+    bound: f64,
+    of: &mut impl FnMut(&[u32]) -> Result<Loss, models::Error>,
+) -> Result<(), models::Error> {
     'smaller: loop {
         for stage in 0..buffers.len() {
             let mut fewer = buffers.clone();
@@ -174,17 +211,16 @@ pub fn smallest_buffers_with(
             }
             fewer[stage] -= 1;
             let mut least = of(&fewer)?;
-            while least > bound {
-                let Some((moved, found)) = best_move(&fewer, &fewest, most, least, &mut of)? else { break };
+            while least.most > bound {
+                let Some((moved, found)) = best_move(&fewer, fewest, most, least, of)? else { break };
                 (fewer, least) = (moved, found);
             }
-            if least <= bound {
-                buffers = fewer;
+            if least.most <= bound {
+                (*buffers, *loss) = (fewer, least);
                 continue 'smaller;
             }
         }
-        let loss = loss(&with(pipeline, &buffers), by)?;
-        return Ok(Some(Sized { buffers, loss, tried }));
+        return Ok(());
     }
 }
 
@@ -195,14 +231,14 @@ fn with(pipeline: &Pipeline, buffers: &[u32]) -> Pipeline {
     design
 }
 
-type Design = (Vec<u32>, f64);
+type Design = (Vec<u32>, Loss);
 
 fn best_move(
     buffers: &[u32],
     fewest: &[u32],
     most: u32,
-    mut least: f64,
-    of: &mut impl FnMut(&[u32]) -> Result<f64, models::Error>,
+    mut least: Loss,
+    of: &mut impl FnMut(&[u32]) -> Result<Loss, models::Error>,
 ) -> Result<Option<Design>, models::Error> {
     let mut better = None;
     for from in 0..buffers.len() {
@@ -214,7 +250,7 @@ fn best_move(
             moved[from] -= 1;
             moved[to] += 1;
             let found = of(&moved)?;
-            if found < least {
+            if found.most < least.most {
                 least = found;
                 better = Some((moved, found));
             }
@@ -235,10 +271,10 @@ pub fn highest_load(
     most: f64,
     by: By,
 ) -> Result<Option<f64>, models::Error> {
-    highest_load_with(pipeline, bound, most, by, &mut |_| ControlFlow::Continue(()))
+    highest_load_with(pipeline, bound, most, by, &|_| ControlFlow::Continue(()))
 }
 
-/// [`highest_load`] with progress reports: before each load it calls `watch` with the number of loads tried.
+/// [`highest_load`] with progress reports.
 ///
 /// # Errors
 /// Those of [`highest_load`], and [`models::Error::Cancelled`] if `watch` stops the search.
@@ -247,7 +283,7 @@ pub fn highest_load_with(
     bound: f64,
     most: f64,
     by: By,
-    watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    watch: Watch<'_>,
 ) -> Result<Option<f64>, models::Error> {
     let mut tried = 0;
     let mut of = |rate: f64| {
@@ -263,7 +299,7 @@ pub fn highest_load_with(
                 return Err(models::Error::Invalid("a trace has the load that it has".into()));
             }
         };
-        loss(&Pipeline { arrivals, ..pipeline.clone() }, by)
+        loss_with(&Pipeline { arrivals, ..pipeline.clone() }, by, &|| watch(tried))
     };
     let (mut low, mut high) = (most / 1000.0, most);
     let mut shown = None;

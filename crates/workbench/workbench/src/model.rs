@@ -11,7 +11,7 @@ use forebay_diagnostics::Problem;
 use forebay_embedded::Setup;
 use forebay_models::{self as models, Solution};
 use forebay_pipeline::scenario::{CardScenario, Scenario as PipelineScenario};
-use forebay_pipeline::{self as pipeline, Arrivals, Carried, ClosedForm, Pipeline, Simulated, Solved};
+use forebay_pipeline::{self as pipeline, Arrivals, Carried, ClosedForm, Pipeline, Replicated, Simulated, Solved};
 use forebay_scenario::model_of;
 use forebay_sim::{Document, RunError, Scenario};
 use forebay_time::Duration;
@@ -72,7 +72,8 @@ pub struct Options {
     pub timeline: Option<usize>,
     /// Of the host model: whether every packet is kept.
     pub columns: bool,
-    /// Of the host model: whether a run that is broken off has the figures of its packets until then.
+    /// Whether a run that is broken off has the figures of its packets until then, and several runs those of the complete
+    /// ones. Not of firmware, nor of what is solved.
     pub keep: bool,
     /// Of the Markov chain: its limits.
     pub solver: models::Options,
@@ -137,6 +138,8 @@ pub struct Ran<'a> {
     pub outcome: Outcome<'a>,
     /// What the reader of the figures should know.
     pub notes: Vec<String>,
+    /// Whether it was broken off: see [`Options::keep`].
+    pub stopped: bool,
 }
 
 /// A run as a row of a table.
@@ -252,7 +255,7 @@ impl Model {
             (Model::Host(_), Way::Solution | Way::ClosedForm) => Err(SIMULATED),
             #[cfg(feature = "embedded")]
             (Model::Embedded(_), Way::Solution | Way::ClosedForm) => Err(SIMULATED),
-            (Model::Card(_), Way::ClosedForm) => Err("`solved` gives an inline card's limits"),
+            (Model::Card(_), Way::ClosedForm) => Err("an inline card is solved for its limits, not in closed form"),
             _ => Ok(()),
         }
     }
@@ -283,7 +286,7 @@ impl Model {
                     return simulated(scenario.pipeline.clone(), runs, notes, options, watch);
                 }
                 let outcome = Outcome::Limits(Box::new(Carried::new(scenario)));
-                Ok(Ran { seed: scenario.pipeline.seed, outcome, notes: Vec::new() })
+                Ok(Ran { seed: scenario.pipeline.seed, outcome, notes: Vec::new(), stopped: false })
             }
             #[cfg(feature = "embedded")]
             Model::Embedded(setup) => embedded(setup, watch),
@@ -387,6 +390,27 @@ impl Model {
         model
     }
 
+    /// The same as far as an outcome came that was broken off: with so many packets, so long, or with so many runs. What was
+    /// not broken off is of the model as it is.
+    #[must_use]
+    pub fn as_far_as(&self, ran: &Ran<'_>) -> Option<Model> {
+        if !ran.stopped {
+            return None;
+        }
+        let mut model = self.clone();
+        match (&mut model, &ran.outcome) {
+            (Model::Host(_), Outcome::Host(outcome)) => return outcome.cut.map(|packets| self.with_packets(packets)),
+            (Model::Pipeline(scenario), Outcome::Runs(runs)) => {
+                cut(runs, &mut scenario.runs, &mut scenario.pipeline, &mut scenario.resolved);
+            }
+            (Model::Card(scenario), Outcome::Runs(runs)) => {
+                cut(runs, &mut scenario.runs, &mut scenario.pipeline, &mut scenario.resolved);
+            }
+            _ => {}
+        }
+        Some(model)
+    }
+
     /// The scenario with every default filled in, in the form of the file.
     pub fn resolved(&self) -> &Value {
         match self {
@@ -424,13 +448,24 @@ impl Serialize for Written<'_> {
     }
 }
 
+/// A pipeline with as many runs, or as long, as came.
+fn cut(outcomes: &[pipeline::Outcome], runs: &mut usize, pipeline: &mut Pipeline, resolved: &mut Value) {
+    *runs = outcomes.len();
+    resolved["runs"] = outcomes.len().into();
+    if let Some(after) = outcomes.first().and_then(|one| one.interrupted_after_s) {
+        pipeline.duration = Some(Duration::from_secs(after));
+        resolved["duration"] = after.into();
+    }
+}
+
 fn host(scenario: &Scenario, options: &Options, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> {
     let mut progress = |done, all| watch(Step::Packets(done, all));
     let &Options { seed, timeline, columns, keep, .. } = options;
     let progress = Some(&mut progress as _);
     let options = forebay_sim::Options { seed, timeline, columns, keep, progress, exact: None };
     let outcome = forebay_sim::run(scenario, options)?;
-    Ok(Ran { seed: outcome.seed, notes: outcome.notes.clone(), outcome: Outcome::Host(Box::new(outcome)) })
+    let (seed, notes, stopped) = (outcome.seed, outcome.notes.clone(), outcome.cut.is_some());
+    Ok(Ran { seed, notes, outcome: Outcome::Host(Box::new(outcome)), stopped })
 }
 
 fn pipeline<'a>(
@@ -439,7 +474,7 @@ fn pipeline<'a>(
     options: &Options,
     watch: Watch<'_>,
 ) -> Result<Ran<'a>, NoFigures> {
-    let ran = |outcome, notes| Ran { seed: scenario.pipeline.seed, outcome, notes };
+    let ran = |outcome, notes| Ran { seed: scenario.pipeline.seed, outcome, notes, stopped: false };
     match way {
         Way::Simulation => {
             simulated(scenario.simulated(), scenario.runs, scenario.notes.clone(), options, watch)
@@ -475,9 +510,12 @@ fn simulated(
     let all = (length as f64 * runs as f64).max(1.0);
     let passed = |passed: Duration| watch(Step::Share(passed.0 as f64 / all));
     let outcomes = pipeline::replicate_with(&pipeline, runs, options.threads, &passed);
-    let outcomes = outcomes.map_err(|what| NoFigures::Pipeline(what.0))?.ok_or(NoFigures::Cancelled)?;
+    let Replicated { outcomes, stopped } = outcomes.map_err(|what| NoFigures::Pipeline(what.0))?;
+    if stopped && !options.keep || outcomes.is_empty() {
+        return Err(NoFigures::Cancelled);
+    }
     notes.extend(outcomes.first().and_then(pipeline::Outcome::warning));
-    Ok(Ran { seed, outcome: Outcome::Runs(outcomes), notes })
+    Ok(Ran { seed, outcome: Outcome::Runs(outcomes), notes, stopped })
 }
 
 fn chain(error: models::Error) -> NoFigures {
@@ -497,7 +535,7 @@ fn embedded(setup: &Setup, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> 
         error => NoFigures::Embedded(prepared.report(&error)),
     })?;
     let figures = prepared.figures(setup, &done, &accounts[0]);
-    Ok(Ran { seed: 0, outcome: Outcome::Embedded(Box::new(figures)), notes: setup.notes.clone() })
+    Ok(Ran { seed: 0, outcome: Outcome::Embedded(Box::new(figures)), notes: setup.notes.clone(), stopped: false })
 }
 
 /// That a file is of firmware, in a program that is built without its model.

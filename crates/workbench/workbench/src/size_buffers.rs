@@ -1,11 +1,10 @@
 //! The smallest buffers of a pipeline for a loss ratio, and the maximum throughput of given ones.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use forebay_models as models;
 use forebay_pipeline::scenario::{CardScenario, Rules, Scenario};
-use forebay_pipeline::size::{By, highest_load_with, smallest_buffers_with};
+use forebay_pipeline::size::{By, Watch, highest_load_with, smallest_buffers_with};
 use forebay_pipeline::{Arrivals, Breakdowns, Buffer, Pipeline, Sizes, SmallestBuffers, Stage};
 use forebay_time::PS_PER_S;
 use serde_json::Value;
@@ -86,7 +85,11 @@ impl Design {
         Ok(Design {
             path: name.into(),
             pipeline: scenario.simulated(),
-            method: if scenario.rules == Rules::Markov { Method::Chain } else { Method::Simulation },
+            // Not of every pipeline that is simulated by its rules is there a chain: not of batches, nor of a setup.
+            method: match scenario.rules {
+                Rules::Markov if forebay_pipeline::network(&scenario.pipeline).is_ok() => Method::Chain,
+                _ => Method::Simulation,
+            },
             notes: scenario.notes.clone(),
             approximations: scenario.approximations(),
             resolved: scenario.resolved.clone(),
@@ -101,15 +104,15 @@ impl Design {
     }
 
     /// Finds the smallest buffers, and the maximum throughput of the design's own. `watch` is called with the number of
-    /// designs tried, and returns whether to go on.
+    /// designs tried, and returns whether to go on. What was found until then remains, if any buffers kept the bound.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] if it was stopped; [`Error::Design`] if a design cannot be solved; [`Error::Input`] if the
+    /// [`Error::Cancelled`] if it was stopped before; [`Error::Design`] if a design cannot be solved; [`Error::Input`] if the
     /// scenario cannot be.
     pub fn size_buffers(
         &self,
         settings: &Settings,
-        watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+        watch: Watch<'_>,
     ) -> Result<Sizes<'_>, Error> {
         let &Settings { loss, buffer_max, runs, threads, .. } = settings;
         let pipeline = &self.pipeline;
@@ -129,7 +132,9 @@ impl Design {
         } else {
             smallest_buffers_with(pipeline, loss, buffer_max, by, watch).map_err(|error| self.error(error))?
         };
+        let complete = sized.as_ref().is_none_or(|sized| sized.complete);
         let load = match pipeline.arrivals {
+            _ if !complete => Ok(None),
             Arrivals::Trace(_) => {
                 notes.push(
                     "the maximum throughput is not searched for, because the load of a trace is fixed"
@@ -141,6 +146,10 @@ impl Design {
         };
         let load = match load {
             Ok(load) => load,
+            Err(models::Error::Cancelled) if sized.is_some() => {
+                notes.push("interrupted while the maximum throughput was searched for".to_owned());
+                None
+            }
             Err(
                 error @ (models::Error::TooLarge { .. }
                 | models::Error::NotConverged { .. }
@@ -151,6 +160,9 @@ impl Design {
             }
             Err(error) => return Err(self.error(error)),
         };
+        if !complete {
+            notes.push("interrupted: there may be smaller buffers".to_owned());
+        }
         let buffers = |sizes: &[u32]| {
             let stages = pipeline.stages.iter().zip(sizes);
             stages.map(|(stage, &buffer)| Buffer { name: stage.name.clone(), buffer }).collect()
@@ -166,6 +178,7 @@ impl Design {
                 lost: sized.loss.seen.map(|seen| seen.lost),
                 interval: sized.loss.seen.map(|seen| seen.estimate),
                 tried: sized.tried,
+                complete: (!sized.complete).then_some(false),
                 stages: buffers(&sized.buffers),
             }),
             highest_load_pps: load,

@@ -14,3 +14,4 @@ mod limits;
 mod memory;
 mod scenario;
 mod sizes;
+mod stopped;
