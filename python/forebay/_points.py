@@ -17,9 +17,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from forebay import _forebay, _toml
-from forebay._sequential import _MAIN
-from forebay.errors import Error, RunError
+from forebay import _forebay, _quantity, _toml
+from forebay._sequential import main_figure
+from forebay.errors import Error, RunError, ScenarioError
 from forebay.placement import Placement
 from forebay.run import Run
 from forebay.scenario import Scenario
@@ -130,16 +130,17 @@ def plan(
     seed: int | None = None,
 ) -> Plan:
     """Make a plan and check it: every value of every key is validated before the first run."""
-    if seed is not None:
-        if not 0 <= seed < 2**64:
-            raise ValueError(f"seed is {seed}; expected a whole number from 0 to 2^64 - 1")
-        scenario = scenario.set("seed", seed)
-    if isinstance(policy, str):
-        scenario, policy = scenario.set("scheduler.policy", policy), None
     if isinstance(replications, str):
         replications = Until.parse(replications)
-    if isinstance(replications, int) and replications < 1:
-        raise ValueError(f"replications: expected at least 1, found {replications}")
+    if not isinstance(replications, Until):
+        replications = _quantity.count("replications", replications, 1)
+    if _is_embedded(scenario) and (seed is not None or replications != 1):
+        hint = "leave out seed= and replications="
+        raise RunError(f"{scenario.name}: firmware on a core draws no random numbers", hint=hint)
+    if seed is not None:
+        scenario = scenario.set("seed", _quantity.count("seed", seed, 0, 2**64 - 1))
+    if isinstance(policy, str):
+        scenario, policy = scenario.set("scheduler.policy", policy), None
     axes: tuple[tuple[Any, ...], ...] | None = None
     rows: tuple[tuple[Any, ...], ...] | None = None
     if isinstance(points, Mapping):
@@ -161,6 +162,14 @@ def plan(
     pickled, policy_key = (None, "") if policy is None else (_pickled(policy), _identity(policy))
     files = tuple(_files(scenario))
     return Plan(scenario, model, keys, axes, rows, replications, pickled, policy_key, files)
+
+
+def _is_embedded(scenario: Scenario) -> bool:
+    try:
+        return scenario.model == "embedded"
+    except ScenarioError:
+        # The keys of a sweep may give what the scenario lacks, and what is wrong is said of its first point.
+        return False
 
 
 def _axis(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
@@ -354,7 +363,7 @@ def _document(plan: Plan, number: int, policy: Placement | None, watch: Watch | 
     document["sweep"] = {key: _toml.setting(value) for key, value in zip(plan.keys, plan.values(number))}
     until = plan.replications
     assert isinstance(until, Until)
-    figure = until.figure or _MAIN.get(plan.model, "cycles")
+    figure = until.figure or main_figure(plan.model)
     runs = sequential(once, lambda run: run[figure], until)
     converged = until.converged([run[figure] for run in runs])
     document["until"] = {"relative": until.relative, "figure": figure, "converged": converged}

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["simulate_until"]
 
 # The figure that is looked at unless another one is named.
-_MAIN = {"host": "throughput_bps", "pipeline": "throughput_pps", "inline-card": "throughput_pps"}
+MAIN = {"host": "throughput_bps", "pipeline": "throughput_pps", "inline-card": "throughput_pps"}
+
+
+def main_figure(model: str) -> str:
+    """The path of the main figure of a model."""
+    return MAIN.get(model, "cycles")
 
 
 def simulate_until(
@@ -34,7 +39,7 @@ def simulate_until(
     Runs are made several at a time, but those beyond the first that suffice are dropped, so that the number of
     threads changes nothing.
     """
-    figure = until.figure or _MAIN.get(scenario.model, "cycles")
+    figure = until.figure or main_figure(scenario.model)
     first = scenario.seed if seed is None else seed
     at_once = threads or os.cpu_count() or 1
     runs: list[Run] = []

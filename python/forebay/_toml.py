@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import json
 import math
+import numbers
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,6 +31,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime.timedelta):  # pandas' too, which has nanoseconds besides
         whole = value // datetime.timedelta(microseconds=1)
         return f"{1000 * int(whole) + getattr(value, 'nanoseconds', 0)} ns"
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    if isinstance(value, numbers.Rational) and not isinstance(value, numbers.Integral):
+        return float(value)
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if kind not in ("m", "M"):
         turned = getattr(value, "tolist", None) or getattr(value, "item", None)
@@ -70,15 +79,18 @@ def inline(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key(name)} = {inline(one)}" for name, one in value.items()) + " }"
-    if isinstance(value, Sequence):
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
         return "[" + ", ".join(inline(one) for one in value) + "]"
     raise TypeError(f"a value of type {type(value).__name__} has no place in a scenario: {value!r}")
 
 
 def setting(value: Any) -> str:
-    """A value as it stands behind ``--set key=``: text as it is, anything else as TOML."""
+    """A value as it stands behind ``--set key=``: text as it is, anything else as TOML; nothing removes the key."""
     value = plain(value)
-    return value if isinstance(value, str) else inline(value)
+    if value is None:
+        return ""
+    # Text without a character would remove the key too.
+    return value if isinstance(value, str) and value.strip() else inline(value)
 
 
 def key(name: str) -> str:

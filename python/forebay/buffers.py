@@ -7,8 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from forebay import _forebay
+from forebay import _forebay, _quantity
 from forebay._progress import Progress, Watch
+from forebay.errors import Interrupted
 from forebay.scenario import Scenario
 
 __all__ = ["size_buffers"]
@@ -16,10 +17,10 @@ __all__ = ["size_buffers"]
 
 def size_buffers(
     scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any],
-    loss: float,
+    loss: float | str,
     most: int = 128,
     by: Literal["chain", "simulation"] | None = None,
-    runs: int = 5,
+    runs: int | None = None,
     threads: int | None = None,
     progress: Watch | bool | None = None,
 ) -> dict[str, Any]:
@@ -29,14 +30,14 @@ def size_buffers(
     ----------
     scenario : Scenario, str, os.PathLike or mapping
         Model ``"pipeline"`` or ``"inline-card"``.
-    loss : float
-        Maximum loss ratio, above 0 and below 1.
+    loss : float or str
+        Maximum loss ratio, above 0 and below 1; ``"1 %"`` is 0.01.
     most : int
         Largest buffer to try, in packets.
     by : {"chain", "simulation"}, optional
         How loss is found; by default the Markov chain if the model is solvable.
-    runs : int
-        Runs per design if loss is found by simulation, at least 2.
+    runs : int, optional
+        Runs per design if loss is found by simulation, at least 2; by default 5.
     threads : int, optional
         Threads for these runs, by default one per core.
 
@@ -45,14 +46,21 @@ def size_buffers(
     dict
         The JSON document that ``forebay size-buffers --json`` prints; ``smallest`` is None if no buffers of up to
         ``most`` packets suffice.
+
+    Raises
+    ------
+    Interrupted
+        By Ctrl-C; its ``partial`` has the smallest buffers until then, None if none kept the bound yet.
     """
+    loss = _quantity.share("loss", loss)
     if not 0.0 < loss < 1.0:
         raise ValueError(f"loss is {loss}; expected a ratio above 0 and below 1, such as 0.01")
-    if most < 1 or runs < 2:
-        raise ValueError("expected most of at least 1 and runs of at least 2")
+    most = _quantity.count("most", most, 1, 2**32 - 1)
+    runs = None if runs is None else _quantity.count("runs", runs, 2, 65_535)
+    threads = None if threads is None else _quantity.count("threads", threads, 0)
     one = scenario if isinstance(scenario, Scenario) else Scenario(scenario)
     with Progress(progress, "trying buffers") as watch:
-        text = _forebay.size_buffers(
+        text, interrupted = _forebay.size_buffers(
             one.text,
             one.name,
             list(one.sets),
@@ -65,4 +73,6 @@ def size_buffers(
             watch,
         )
     sizes: dict[str, Any] = json.loads(text)
+    if interrupted:
+        raise Interrupted("interrupted: there may be smaller buffers", sizes)
     return sizes

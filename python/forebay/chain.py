@@ -28,13 +28,13 @@ class Chain:
         """A copy with another value of a key, as :meth:`Scenario.set`."""
         return Chain(self.scenario.set(key, value))
 
-    def run(self) -> Run:
-        """The solution as a :class:`~forebay.Run`, whose figures have paths."""
-        return self.scenario.solve()
+    def run(self, memory: int | str | None = None, cycles: int | None = None) -> Run:
+        """The solution as a :class:`~forebay.Run`, whose figures have paths; parameters as for :meth:`Scenario.solve`."""
+        return self.scenario.solve(memory, cycles)
 
-    def solve(self) -> dict[str, Any]:
+    def solve(self, memory: int | str | None = None, cycles: int | None = None) -> dict[str, Any]:
         """The solution: the JSON document that ``forebay solve --json`` prints."""
-        return self.run().figures
+        return self.run(memory, cycles).figures
 
     def __repr__(self) -> str:
         return f"<forebay.Chain {self.scenario.name}>"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from forebay.errors import ScenarioError
 from forebay.run import Run
 from forebay.scenario import Scenario
 
@@ -43,6 +44,8 @@ class Core:
             Cycles and what they were spent on; ``run.figures`` has one entry per figure.
         """
         one = self.scenario
+        if one.model != "embedded":
+            raise ScenarioError(f'{one.name}: a core runs firmware (model = "embedded"), found model = "{one.model}"')
         if capture is not None:
             one = one.set("input.capture", str(Path(capture).resolve()))
         return one.simulate()

@@ -10,11 +10,11 @@ from forebay.errors import RunError
 if TYPE_CHECKING:
     import matplotlib.axes
 
-    from forebay.run import Run
+    from forebay.run import Replications, Run
     from forebay.search import Search
     from forebay.table import Table
 
-__all__ = ["run", "search", "table"]
+__all__ = ["replications", "run", "search", "table"]
 
 Printed = Sequence[tuple[float, float]] | Mapping[Any, Sequence[tuple[float, float]]]
 
@@ -194,6 +194,44 @@ def run(
     return _finish(axes, "total latency (us)", "share of packets", data.scenario.name)
 
 
+def replications(
+    data: Replications, figure: str | None = None, *, ax: matplotlib.axes.Axes | None = None
+) -> matplotlib.axes.Axes:
+    """Draw a figure of each run over its seed, with the mean and its confidence interval as a band.
+
+    Parameters
+    ----------
+    data : Replications
+        The runs.
+    figure : str, optional
+        Path of the figure; None: that of `until`, else the main figure of the model, its throughput.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    from forebay._sequential import main_figure
+
+    if not len(data):
+        raise RunError("there is no complete run to draw")
+    name = figure or (data.until.figure if data.until else None) or main_figure(data.scenario.model)
+    unit, factor = _unit(name)
+    values, mean = data.values(name), data.estimate(name)
+    axes = _axes(ax)
+    axes.plot([str(seed) for seed in data.seeds], [factor * one for one in values], "o", color=_COLOURS[5], label="run")
+    axes.axhline(factor * mean.mean, color=_COLOURS[0], label="mean")
+    if len(data) > 1:
+        low, high = mean.interval
+        label = f"{100 * mean.confidence:g} % confidence interval"
+        axes.axhspan(factor * low, factor * high, color=_COLOURS[0], alpha=0.15, label=label)
+    if len(data) > _TICKS:
+        axes.set_xticks([])
+    axes.legend(frameon=False)
+    return _finish(axes, "seed", f"{name} ({unit})" if unit else name, data.scenario.name, zero=False)
+
+
 def _is_load(path: str) -> bool:
     return path.endswith((".load", ".utilisation"))
 
@@ -208,7 +246,7 @@ def _latency(data: Run) -> tuple[list[float], list[float]]:
         ranks = [*range(0, len(times), step), len(times) - 1]
         return [times[rank] for rank in ranks], [(rank + 1) / len(times) for rank in ranks]
     quantiles = {"p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99, "p999_s": 0.999}
-    there = {f"total_latency.{name}": share for name, share in quantiles.items()}
+    there = {f"total_latency.{name}": share for name, share in quantiles.items()}  # of pipelines it is named `delay`
     found = [(1e6 * data[path], share) for path, share in there.items() if path in data]
     if not found:
         raise RunError("the run has no latencies", hint='use kind="load"')

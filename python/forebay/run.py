@@ -24,6 +24,8 @@ __all__ = ["Packets", "Replications", "Run"]
 
 # Lists whose elements have names, so that a path can go through them by name.
 _LISTS = ("processors", "classes", "stages", "servers", "resources")
+# Words of one meaning in paths of different models; each is an answer where the other one stands.
+_SAME = (("load", "utilisation"), ("total_latency", "delay"))
 # What a document has besides figures.
 _REST = ("schema", "model", "notes", "warnings", "resolved", "runs", "bounds")
 
@@ -91,14 +93,16 @@ class Run:
         ----------
         path : str
             ``"throughput_bps"``, ``"total_latency.p99_s"``, or one of a processor, service class, stage, server or
-            resource by its name: ``"cpu.load"``, ``"card.0.packets"``, ``"receive.max_queue"``.
+            resource by its name: ``"cpu.load"``, ``"card.0.packets"``, ``"receive.max_queue"``. ``load`` and
+            ``total_latency`` are paths of all models, though documents of pipelines and cards say ``utilisation`` and
+            ``delay``; these are answered of all models too.
 
         Raises
         ------
         FigureError
             A KeyError that lists the figures that the run has.
         """
-        value = _at(self.figures, path)
+        value = _figure(self.figures, path)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise _unknown(path, self.keys())
         return float(value)
@@ -111,7 +115,7 @@ class Run:
         return len(self.keys())
 
     def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and isinstance(_at(self.figures, path), (int, float))
+        return isinstance(path, str) and isinstance(_figure(self.figures, path), (int, float))
 
     def get(self, path: str, default: float = math.nan) -> float:
         """The figure at a path, or ``default`` if there is none."""
@@ -247,6 +251,12 @@ class Replications(Sequence[Run]):
         """Mean and confidence interval of every figure."""
         return {path: self.estimate(path) for path in (self._runs[0].keys() if self._runs else [])}
 
+    def plot(self, figure: str | None = None, **options: Any) -> matplotlib.axes.Axes:
+        """Draw a figure of each run with its mean; the arguments are those of :func:`forebay.plots.replications`."""
+        from forebay import plots
+
+        return plots.replications(self, figure, **options)
+
     def to_pandas(self) -> pandas.DataFrame:
         """One row per run: its seed and all figures."""
         import pandas
@@ -327,6 +337,28 @@ class Packets:
 
     def __repr__(self) -> str:
         return f"<forebay.Packets: {len(self):,} rows of {', '.join(self.columns)}>"
+
+
+def names_of(path: str) -> Iterator[str]:
+    """A path, and the same with the words that other models have for it."""
+    yield path
+    steps = path.split(".")
+    for words in _SAME:
+        for at, step in enumerate(steps):
+            if step in words:
+                other = words[1 - words.index(step)]
+                yield ".".join([*steps[:at], other, *steps[at + 1 :]])
+    # Of what is solved there are means only.
+    means = ("total_latency.mean_s", "delay.mean_s", "mean_delay_s")
+    yield from (one for one in means if path in means and one != path)
+
+
+def _figure(figures: dict[str, Any], path: str) -> Any:
+    for name in names_of(path):
+        value = _at(figures, name)
+        if isinstance(value, (int, float)):
+            return value
+    return None
 
 
 def _at(value: Any, path: str) -> Any:

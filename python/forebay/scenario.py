@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from forebay import _forebay, _toml
+from forebay import _forebay, _quantity, _toml
 from forebay._progress import Progress, Watch
 from forebay._sequential import simulate_until
-from forebay.errors import Interrupted, PolicyError, ScenarioError
+from forebay.errors import Interrupted, PolicyError, RunError, ScenarioError
 from forebay.run import Replications, Run
 from forebay.stats import Until
 
@@ -35,6 +35,8 @@ class Scenario:
         A file (TOML), or its content as a dictionary with the keys of the scenario reference.
     directory : str or os.PathLike, optional
         Where the files that a dictionary names lie, such as a trace; by default the current directory.
+    set : mapping of str to values, optional
+        Values of keys in place of those of the source, or that it lacks, as `Scenario.set` takes them; None removes a key.
 
     Raises
     ------
@@ -53,6 +55,7 @@ class Scenario:
         self,
         source: str | os.PathLike[str] | Mapping[str, Any],
         directory: str | os.PathLike[str] | None = None,
+        set: Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(source, Mapping):
             text, name = _toml.document(source), "<dict>"
@@ -61,7 +64,8 @@ class Scenario:
             path = Path(source)
             text, name = _forebay.read_scenario(str(path)), str(path)
             place = path.parent
-        self._fill(text, name, str(place.resolve()), ())
+        sets = tuple(_setting(key, value) for key, value in (set or {}).items())
+        self._fill(text, name, str(place.resolve()), sets)
         self._native()
 
     def _fill(self, text: str, name: str, directory: str, sets: tuple[str, ...]) -> None:
@@ -103,12 +107,11 @@ class Scenario:
         ----------
         key : str
             The path of the key; in a list a step is a name or a number from 0: ``"processor.card.count"``.
-        value : int, float, bool, str, list or dict
-            A bare number is in SI base units; text may carry its unit, ``"200 Mbit/s"``.
+        value : int, float, bool, str, list, dict or None
+            A bare number is in SI base units; text may carry its unit, ``"200 Mbit/s"``. None removes the key, or the
+            element of a list.
         """
-        return self._of(
-            self._text, self._name, self._directory, (*self._sets, f"{key}={_toml.setting(value)}")
-        )
+        return self._of(self._text, self._name, self._directory, (*self._sets, _setting(key, value)))
 
     def _native(self) -> _forebay.Model:
         if self._model is None:
@@ -209,9 +212,9 @@ class Scenario:
         Parameters
         ----------
         seed : int, optional
-            The seed of the first run in place of the scenario's.
+            The seed of the first run in place of the scenario's; not of an embedded core, which draws nothing.
         replications : int, str or Until
-            Number of runs, with the seeds s, s + 1, ...; or ``"until 1 %"``: as many as are required for a 95 %
+            Number of runs, with the seeds s, s + 1, ...; 1 of an embedded core; or ``"until 1 %"``: as many as are required for a 95 %
             confidence interval of the throughput within 1 % of its mean; ``"until 2 % of total_latency.p99_s"``.
         policy : Placement or str, optional
             How jobs are placed (host model): an object, or a word of the key ``scheduler.policy``.
@@ -236,19 +239,24 @@ class Scenario:
             If the policy raises or chooses something that is no candidate.
         """
         scenario, chosen = self._with_policy(policy)
-        if seed is not None and not 0 <= seed < 2**64:
-            raise ValueError(f"seed is {seed}; expected a whole number from 0 to 2^64 - 1")
+        if seed is not None:
+            seed = _quantity.count("seed", seed, 0, 2**64 - 1)
+        if threads is not None:
+            threads = _quantity.count("threads", threads, 0)
         if packets and self.model != "host":
             raise ScenarioError(
                 f"{self.name}: packets=True has no effect in the model {self.model}",
-                hint="leave it out; a pipeline has a time series with `series`",
+                hint="leave it out" + ("; a pipeline has a time series with `series`" * (self.model == "pipeline")),
             )
         if isinstance(replications, str):
             replications = Until.parse(replications)
+        if self.model == "embedded" and (seed is not None or replications != 1):
+            raise RunError(
+                f"{self.name}: firmware on a core draws no random numbers", hint="leave out seed= and replications="
+            )
         if isinstance(replications, Until):
             return simulate_until(scenario, replications, seed, chosen, packets, progress, threads)
-        if replications < 1:
-            raise ValueError(f"replications is {replications}; expected at least 1")
+        replications = _quantity.count("replications", replications, 1)
         if replications == 1:
             return scenario._run("simulation", seed, chosen, packets, progress)
         return scenario._replicate(seed, replications, chosen, packets, progress, threads)
@@ -264,9 +272,34 @@ class Scenario:
             )
         return self, policy
 
-    def solve(self) -> Run:
-        """Solve the Markov chain of a pipeline, or compute the limits of an inline card, without simulation."""
-        return self._run("solution", None, None, False, None)
+    def solve(
+        self,
+        memory: int | str | None = None,
+        cycles: int | None = None,
+        progress: Watch | bool | None = None,
+    ) -> Run:
+        """Solve the Markov chain of a pipeline, or compute the limits of an inline card, without simulation.
+
+        Parameters
+        ----------
+        memory : int or str, optional
+            Maximum memory for the chain: MiB as ``--memory`` of the command has them, or text with its unit, ``"2 GiB"``;
+            by default 4,096 MiB.
+        cycles : int, optional
+            Maximum number of iterations for the chain, by default 500.
+        progress : callable or bool, optional
+            As for :meth:`simulate`.
+        """
+        limits = {"memory": memory, "cycles": cycles}
+        given = [name for name, value in limits.items() if value is not None]
+        if given and self.model == "inline-card":
+            raise RunError(
+                f"{self.name}: an inline card is solved for its limits, without iterations",
+                hint=f"leave out {' and '.join(f'{name}=' for name in given)}",
+            )
+        mib = 4096 if memory is None else _mebibytes(memory)
+        count = 500 if cycles is None else _quantity.count("cycles", cycles, 1, 2**32 - 1)
+        return self._run("solution", None, None, False, progress, (mib, count))
 
     def closed_form(self) -> Run:
         """Solve a pipeline in closed form, as though buffers were unlimited."""
@@ -279,9 +312,10 @@ class Scenario:
         policy: Placement | None,
         packets: bool,
         progress: Watch | bool | None,
+        limits: tuple[int, int] = (4096, 500),
     ) -> Run:
         with Progress(progress, "simulating" if way == "simulation" else "solving") as watch:
-            ran = self._native().run(way, seed, packets, policy, watch)
+            ran = self._native().run(way, seed, packets, policy, watch, 1, *limits)
         run = Run(self, ran)
         if ran.interrupted:
             raise Interrupted(f"interrupted after {ran.cut} packets", run)
@@ -344,10 +378,26 @@ def _paths(value: Any, path: str) -> Iterator[str]:
         yield path
 
 
+def _setting(key: str, value: Any) -> str:
+    """A setting as `--set` takes it."""
+    if not isinstance(key, str):
+        raise TypeError(f"a key is text, such as \"traffic.rate\"; found {key!r}")
+    return f"{key}={_toml.setting(value)}"
+
+
+def _mebibytes(memory: int | str) -> int:
+    found = _quantity.number(memory)
+    if isinstance(memory, str) and found is not None and found[1] == "bytes":
+        found = (found[0] / 2**20, "")
+    if found is None or found[1] or not 0 < found[0] < 2**44:
+        raise ValueError(f'memory is {memory!r}; expected a number of MiB above 0, or text such as "2 GiB"')
+    return max(1, int(found[0]))
+
+
 def highest_rate(
     scenario: Scenario,
-    loss: float = 0.0,
-    latency: float | None = None,
+    loss: float | str = 0.0,
+    latency: float | str | None = None,
     progress: Watch | bool | None = None,
 ) -> Run | None:
     """Find the throughput (RFC 2544 26.1): the highest rate of traffic that a host carries within bounds.
@@ -356,10 +406,10 @@ def highest_rate(
     ----------
     scenario : Scenario
         Of the host model; ``traffic.rate`` is searched for, to one part in 1,000.
-    loss : float
-        Maximum ratio of lost packets.
-    latency : float, optional
-        Maximum 99 % quantile of the total latency, in seconds.
+    loss : float or str
+        Maximum ratio of lost packets, from 0 to 1; ``"1 %"`` is 0.01.
+    latency : float or str, optional
+        Maximum 99 % quantile of the total latency, in seconds or as text, ``"500 us"``.
     progress : callable or bool, optional
         As for :meth:`Scenario.simulate`; called with the share done in thousandths and 1,000.
 
@@ -369,6 +419,11 @@ def highest_rate(
         The run at that rate, whose figures also have ``highest_rate_bps``, ``above_bps``, ``bounds`` and
         ``complete``; None if the bounds are exceeded even at 100 kbit/s.
     """
+    loss = _quantity.share("loss", loss)
+    if not 0 <= loss <= 1:
+        raise ValueError(f"loss is {loss}; expected a ratio from 0 to 1")
+    if latency is not None:
+        latency = _quantity.seconds("latency", latency)
     with Progress(progress, "searching") as watch:
         ran = _forebay.highest_rate(scenario._native(), loss, latency, watch)
     if ran is None:

@@ -8,11 +8,12 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from forebay import _points, _toml, cluster
+from forebay import _points, _quantity, _toml, cluster
 from forebay._parts import path
 from forebay._progress import Progress
-from forebay.errors import FigureError, Interrupted, RunError
+from forebay.errors import Error, FigureError, Interrupted, RunError
 from forebay.placement import Placement
+from forebay.run import names_of
 from forebay.scenario import Scenario
 from forebay.stats import Until
 from forebay.sweep import collect, parallel
@@ -125,7 +126,8 @@ def search(
     scenario : Scenario
         The scenario, of any model.
     space : mapping of str to (low, high), (low, high, "log") or list
-        For each key a range as a tuple, of whole numbers if both limits are, or a list of choices.
+        For each key a range as a tuple, of whole numbers if both limits are, or a list of choices. Both may be text with
+        units: ``("100 Mbit/s", "1 Gbit/s")``, whose values are then numbers in SI base units.
     minimise, maximise : str, or list or mapping of them
         Paths of the figures; together at least one. With several the result has a Pareto front. The values of
         a mapping are the paths, its keys are words for the reader and not used.
@@ -169,6 +171,8 @@ def search(
     trials of one that was not.
     """
     optuna = _optuna()
+    trials, batch = _quantity.count("trials", trials, 0), _quantity.count("batch", batch, 1)
+    seed = _quantity.count("seed", seed, 0)
     objectives = _objectives(minimise, maximise)
     space = {key: _values(key, values) for key, values in space.items()}
     # Validated before the first trial: the scenario, and each limit and choice.
@@ -177,36 +181,47 @@ def search(
         for key, values in space.items()
     }
     model = _points.plan(scenario, corners, replications, policy)
-    if model.model == "embedded" and replications != 1:
-        raise RunError("firmware on a core draws no random numbers", hint="use replications=1")
-    study = optuna.create_study(
-        study_name=name,
-        storage=storage,
-        directions=list(objectives.values()),
-        load_if_exists=storage is not None,
-    )
-    _identify(study, model, space, objectives)
+    try:
+        study = optuna.create_study(
+            study_name=name,
+            storage=storage,
+            directions=list(objectives.values()),
+            load_if_exists=storage is not None,
+        )
+        _identify(study, model, space, objectives)
+    except KeyboardInterrupt as caught:
+        raise Interrupted("interrupted before the first trial") from caught
+    except Error:
+        raise
+    except Exception as error:  # of SQLAlchemy or of the database, by the storage
+        said = str(error).partition("\n")[0]
+        hint = 'a storage is a URL such as "sqlite:///search.db", in a folder that can be written'
+        raise RunError(f"the storage {storage!r} cannot be opened: {said}", hint=hint) from error
     result = Search(scenario, study, objectives, model.version)
 
     def interrupted() -> Interrupted:
         return Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result)
 
     # One cluster for all batches.
-    with parallel(model, client) as connected, Progress(progress, "search") as show:
-        while asked := _ask(study, space, trials, batch, seed, optuna):
-            points = _points.plan(scenario, [params for _, params in asked], replications, policy)
-            try:
-                table = collect(points, client=connected, progress=False)
-            except KeyboardInterrupt as caught:
-                _tell(study, asked, objectives, getattr(caught, "partial", None))
-                raise interrupted() from None
-            except Exception as error:
-                _tell(study, asked, objectives, getattr(error, "partial", None))
-                error.partial = result  # type: ignore[attr-defined]
-                raise
-            _tell(study, asked, objectives, table)
-            if show is not None and show(len(result), trials) is False:
-                raise interrupted()
+    try:
+        with parallel(model, client) as connected, Progress(progress, "search") as show:
+            while asked := _ask(study, space, trials, batch, seed, optuna):
+                points = _points.plan(scenario, [params for _, params in asked], replications, policy)
+                try:
+                    table = collect(points, client=connected, progress=False)
+                except KeyboardInterrupt as caught:
+                    _tell(study, asked, objectives, getattr(caught, "partial", None))
+                    raise
+                except Exception as error:
+                    _tell(study, asked, objectives, getattr(error, "partial", None))
+                    error.partial = result  # type: ignore[attr-defined]
+                    raise
+                _tell(study, asked, objectives, table)
+                if show is not None and show(len(result), trials) is False:
+                    raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        # At any moment: while points run, while trials are proposed, stored or shown.
+        raise interrupted() from None
     return result
 
 
@@ -243,14 +258,31 @@ def _values(key: str, values: Any) -> Any:
         values = _toml.plain(values)
     if isinstance(values, tuple):
         plain: Any = tuple(_toml.plain(one) for one in values)
+        plain = (*_limits(plain[:2]), *plain[2:])
         numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in plain[:2])
         if len(plain) in (2, 3) and numbers and plain[0] < plain[1] and plain[2:] in ((), ("log",)):
             return plain
+    elif isinstance(values, range) and values:
+        return list(values)
     elif isinstance(values, list) and values:
-        return [_toml.plain(one) for one in values]
+        # A value that is written in two ways is one design: the first of them stands.
+        choices: dict[Any, Any] = {}
+        for choice in map(_toml.plain, values):
+            found = _quantity.number(choice)
+            choices.setdefault(repr(choice) if found is None else found[0], choice)
+        return list(choices.values())
     raise ValueError(
         f'{key}: expected (low, high), (low, high, "log") or a list of choices, found {values!r}'
     )
+
+
+def _limits(plain: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The limits of a range, those with units as numbers in SI base units."""
+    found = [_quantity.number(one) for one in plain]
+    words = {one[1] for one in found if one is not None} - {""}
+    if not any(isinstance(one, str) for one in plain) or None in found or len(words) != 1:
+        return plain
+    return tuple(one[0] for one in found if one is not None)
 
 
 def _identify(study: Any, plan: _points.Plan, space: Mapping[str, Any], objectives: dict[str, str]) -> None:
@@ -372,7 +404,8 @@ def _tell(
         number = asked[row["point"]][0]
         values = []
         for objective in objectives:
-            name = objective if objective in row else path(objective)
+            named = [one for known in names_of(objective) for one in (known, path(known)) if one in row]
+            name = named[0] if named else objective
             if name not in row:
                 known = ", ".join(key for key in row if not key.endswith(".half_width"))
                 raise FigureError(f"no figure `{objective}`", hint=f"there are {known}")

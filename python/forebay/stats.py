@@ -9,9 +9,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
-from forebay import _forebay
+from forebay import _forebay, _quantity
 
 __all__ = [
     "Difference",
@@ -122,16 +122,16 @@ class Until:
 
     Attributes
     ----------
-    relative : float
-        Maximum half width divided by the absolute mean, such as 0.01.
+    relative : float or str
+        Maximum half width divided by the absolute mean, such as 0.01 or ``"1 %"``.
     figure : str or None
         Path of the figure, such as "total_latency.p99_s"; None: the main figure of the model, its throughput.
     least : int
         Minimum number of replications; an interval from fewer is not trusted.
     most : int
         Maximum number of replications; a point that reaches it is marked as not converged.
-    confidence : float
-        Confidence of the interval.
+    confidence : float or str
+        Confidence of the interval, such as 0.99 or ``"99 %"``.
 
     Notes
     -----
@@ -147,6 +147,12 @@ class Until:
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
+        for name in ("relative", "confidence"):
+            object.__setattr__(self, name, _quantity.share(name, getattr(self, name)))
+        for name in ("least", "most"):
+            object.__setattr__(self, name, _quantity.count(name, getattr(self, name), 0))
+        if self.figure is not None and not isinstance(self.figure, str):
+            raise TypeError(f"figure is {self.figure!r}; expected the path of a figure, such as \"cpu.load\"")
         if not 0 < self.relative < math.inf:
             raise ValueError(f"expected a relative half width above 0, found {self.relative}")
         if not 0 < self.confidence < 1:
@@ -253,47 +259,133 @@ def paired(a: Sequence[float], b: Sequence[float], figure: str = "", confidence:
     return Difference(figure, both.mean, both.half_width, confidence, len(a), first, second, correlation)
 
 
+@overload
 def compare(
     a: Any,
     b: Any,
-    figure: str = "throughput_bps",
+    figure: str | None = None,
     *,
-    replications: int = 10,
+    replications: int | str | Until = 10,
     seed: int | None = None,
-    confidence: float = 0.95,
-) -> Difference:
-    """Compare two designs on the same random numbers.
+    confidence: float | str = 0.95,
+) -> Difference: ...
+
+
+@overload
+def compare(
+    a: Any,
+    b: Any,
+    *more: Any,
+    figure: str | None = None,
+    replications: int | str | Until = 10,
+    seed: int | None = None,
+    confidence: float | str = 0.95,
+) -> Any: ...
+
+
+def compare(
+    a: Any,
+    b: Any,
+    *more: Any,
+    figure: str | None = None,
+    replications: int | str | Until = 10,
+    seed: int | None = None,
+    confidence: float | str = 0.95,
+) -> Any:
+    """Compare designs on the same random numbers: each of the others with the first one.
 
     Parameters
     ----------
-    a, b : Scenario or sequence of Run
+    a, b, *more : Scenario or sequence of Run
         Scenarios are run `replications` times each, with the same seeds; runs must have the same seeds
         already.
-    figure : str, default "throughput_bps"
-        Path of the figure that is compared.
-    replications : int, default 10
-        Runs of each scenario, at least 2; not used for runs.
+    figure : str, optional
+        Path of the figure that is compared, also as the last argument without its name; by default the throughput.
+    replications : int, str or Until, default 10
+        Runs of each scenario, at least 2; not used for runs. ``"until 1 %"``: as many as make the half width of every
+        difference at most 1 % of the mean of the first design.
     seed : int or None
         Seed of the first replication; None: the seed of scenario `a`.
-    confidence : float, default 0.95
-        Confidence of the interval.
+    confidence : float or str, default 0.95
+        Confidence of the interval, of several differences that of all of them together; not used with an `Until`, which
+        has its own.
 
     Returns
     -------
-    Difference
-        b - a, with its interval and whether it excludes 0.
+    Difference or tuple of Difference
+        b - a, with its interval and whether it excludes 0; of more than two designs, one for each but the first.
+
+    Raises
+    ------
+    Interrupted
+        By Ctrl-C; its ``partial`` has the complete runs of each design, as a list.
+
+    Notes
+    -----
+    Intervals of k differences have the confidence 1 - (1 - confidence) / k each, so that all of them hold together with
+    at least the given confidence (Bonferroni; Law, Simulation Modeling and Analysis, 5th edition, section 10.3.1).
     """
-    if replications < 2:
-        raise ValueError(f"expected at least 2 replications, found {replications}")
-    if hasattr(a, "simulate"):
-        a = a.simulate(seed=seed, replications=replications)
-    first = [run.seed for run in a]
-    if hasattr(b, "simulate"):
-        b = b.simulate(seed=first[0], replications=len(first))
-    second = [run.seed for run in b]
-    if first != second:
-        raise ValueError(f"expected runs with the same seeds, found {first[:3]}... and {second[:3]}...")
-    return paired([float(run[figure]) for run in a], [float(run[figure]) for run in b], figure, confidence)
+    designs = [a, b, *more]
+    if isinstance(designs[-1], str):
+        if figure is not None:
+            raise TypeError(f"the figure is given twice: {designs[-1]!r} and {figure!r}")
+        figure = designs.pop()
+    if len(designs) < 2:
+        raise TypeError("expected at least two designs")
+    if isinstance(replications, str):
+        replications = Until.parse(replications)
+    until = replications if isinstance(replications, Until) else None
+    if until is not None:
+        confidence, figure = until.confidence, figure or until.figure
+    share = _quantity.share("confidence", confidence)
+    if not 0 < share < 1:
+        raise ValueError(f"expected 0 < confidence < 1, found {share}")
+    each = 1 - (1 - share) / (len(designs) - 1)
+    runs: list[list[Any]] = [[] if hasattr(one, "simulate") else list(one) for one in designs]
+    open_ = [at for at, one in enumerate(designs) if hasattr(one, "simulate")]
+    from forebay._sequential import main_figure
+
+    model = designs[0].model if open_ and open_[0] == 0 else runs[0][0].scenario.model if runs[0] else "host"
+    path = figure or main_figure(model)
+
+    def found() -> tuple[Difference, ...]:
+        first = [float(run[path]) for run in runs[0]]
+        return tuple(paired(first, [float(run[path]) for run in other], path, each) for other in runs[1:])
+
+    def add(count: int) -> None:
+        given = [one for at, one in enumerate(runs) if at not in open_]
+        begin = given[0][0].seed if given and given[0] else seed if seed is not None else designs[open_[0]].seed
+        for at in open_:
+            first = begin + len(runs[at])
+            try:
+                came = designs[at].simulate(seed=first % 2**64, replications=count)
+            except KeyboardInterrupt as caught:
+                if count > 1:
+                    runs[at].extend(getattr(caught, "partial", None) or ())
+                raise
+            runs[at].extend([came] if count == 1 else came)
+
+    try:
+        if open_ and len(open_) < len(designs):
+            add(len(next(one for at, one in enumerate(runs) if at not in open_)))
+        elif until is not None and open_:
+            add(until.least)
+            while len(runs[0]) < until.most and not all(
+                one.half_width <= until.relative * abs(one.a.mean) for one in found()
+            ):
+                add(1)
+        elif open_:
+            add(_quantity.count("replications", replications, 2))
+    except KeyboardInterrupt as caught:
+        from forebay.errors import Interrupted
+
+        raise Interrupted(f"interrupted: {min(map(len, runs))} runs of each design are complete", runs) from caught
+    seeds = [[run.seed for run in one] for one in runs]
+    for other in seeds[1:]:
+        if other != seeds[0]:
+            raise ValueError(f"expected runs with the same seeds, found {seeds[0][:3]}... and {other[:3]}...")
+    differences = found()
+    return differences[0] if len(differences) == 1 else differences
 
 
 @dataclass(frozen=True)

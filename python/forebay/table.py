@@ -10,6 +10,7 @@ from forebay import _output
 from forebay._parts import Parts, columns, path, row
 from forebay._points import Plan
 from forebay.errors import FigureError
+from forebay.run import names_of
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -94,9 +95,10 @@ class Table(Sequence[dict[str, Any]]):
         if self._columns is None:
             self._columns = dict.fromkeys(key for one in self.rows for key in one)
         known = self._columns
-        for column in (name, path(name)):
-            if column in known:
-                return column
+        for one in names_of(name):
+            for column in (one, path(one)):
+                if column in known:
+                    return column
         raise FigureError(f"no column `{name}`", hint=f"there are {', '.join(known)}")
 
     def to_arrow(self) -> pyarrow.Table:

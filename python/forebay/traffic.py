@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -340,6 +341,16 @@ def _of_table(table: Any) -> Trace:
     if "size" not in names:
         hint = "rename the column with the sizes in bytes"
         raise Error(f"the table has no column `size`, only {', '.join(map(str, names))}", hint=hint)
+    for known in {"time", "sa"} - set(names):
+        for name in names:
+            word = str(name).strip().lower()
+            if difflib.SequenceMatcher(None, known, word).ratio() > (0.7 if known == "time" else 0.9):
+                hint = f"rename it to `{known}`, or leave it out"
+                raise Error(f"the table has no column `{known}`, but a column `{name}`", hint=hint)
+    lengths = {name: len(table[name]) for name in ("size", "time", "sa") if name in names}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{count} in `{name}`" for name, count in lengths.items())
+        raise Error(f"the columns have different numbers of rows: {found}")
     sizes = _sizes(table["size"])
     order = np.arange(len(sizes))
     times = None
@@ -365,9 +376,17 @@ def _complete(column: str, values: Any) -> None:
             raise Error(f"row {row} of column `{column}`: found {value}, expected a value")
 
 
+def _numbers(column: str, values: Any, expected: str) -> None:
+    """Refuse what numpy would make numbers of: truth values and complex numbers."""
+    found = _numpy().asarray(values)
+    if found.dtype.kind in "bc" or any(isinstance(one, (bool, complex)) for one in found[:1].tolist()):
+        raise Error(f"column `{column}` has values of type {found.dtype}", hint=f"give {expected}")
+
+
 def _sizes(values: Any) -> Any:
     """Sizes in bytes, as a scenario takes them."""
     np = _numpy()
+    _numbers("size", values, "whole numbers of bytes")
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -383,7 +402,8 @@ def _times(values: Any) -> tuple[Any, Any]:
     """The order of the packets, and picoseconds since the first one, of seconds, timestamps or durations."""
     np = _numpy()
     found = np.asarray(values)
-    if found.dtype.kind not in "mM":
+    kind = found.dtype.kind
+    if kind not in "mM":
         _complete("time", found)
         if hasattr(found[0], "total_seconds") or hasattr(found[0], "timestamp"):
             # Timestamps may be of a zone: only differences count.
@@ -396,6 +416,7 @@ def _times(values: Any) -> tuple[Any, Any]:
             raise Error(f"column `time` is in the unit `{unit}`", hint="give seconds, or a unit from days to picoseconds")
         scale: int = steps * _PS_OF[unit]
     else:
+        _numbers("time", found, "seconds as numbers, or timestamps or durations")
         try:
             ticks = found.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -405,6 +426,11 @@ def _times(values: Any) -> tuple[Any, Any]:
     if len(missing):
         row = int(missing[0])
         raise Error(f"row {row} of column `time`: found {found[row]}, expected a time")
+    early = np.flatnonzero(ticks < 0)
+    # Of timestamps only differences count.
+    if len(early) and (kind == "m" or found.dtype.kind not in "mM"):
+        row = int(early[0])
+        raise Error(f"row {row} of column `time`: found {found[row]}, expected a time from 0 on")
     order = np.argsort(ticks, kind="stable")
     since = ticks[order] - ticks[order[0]]
     if int(since[-1]) * scale >= 2**64:

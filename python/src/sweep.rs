@@ -190,7 +190,12 @@ fn with_policy(
             (_, Some(error)) => return Err(error),
             (Ok(outcome), None) => {
                 let (seed, notes) = (outcome.seed, outcome.notes.clone());
-                rows.push(point.model.row(&Ran { seed, notes, outcome: Outcome::Host(Box::new(outcome)), stopped: false }));
+                rows.push(point.model.row(&Ran {
+                    seed,
+                    notes,
+                    outcome: Outcome::Host(Box::new(outcome)),
+                    stopped: false,
+                }));
             }
             (Err(RunError::Cancelled), None) => {
                 return Err(errors::error(py, errors::Kind::Run, "the run was stopped", &[], ""));

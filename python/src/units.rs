@@ -44,9 +44,9 @@ fn quantity(text: &str) -> Option<(f64, &'static str)> {
         (Unit::Energy, "energy"),
         (Unit::Power, "power"),
     ];
-    units.into_iter().find_map(|(unit, word)| {
-        Decimal::parse_quantity(text, unit).ok().map(|value| (value.as_f64(), word))
-    })
+    units
+        .into_iter()
+        .find_map(|(unit, word)| Decimal::parse_quantity(text, unit).ok().map(|value| (value.as_f64(), word)))
 }
 
 /// Mean and half the width of its confidence interval, of one value a run.
