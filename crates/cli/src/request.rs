@@ -11,7 +11,10 @@ use forebay_measure as measured;
 pub fn grid(sweeps: &[String]) -> miette::Result<Grid> {
     let axis = |text: &String| {
         Axis::parse(text).ok_or_else(|| {
-            miette!(help = "write --sweep processor.card.count=1,2,4", "--sweep {text}: no values, or an empty one")
+            miette!(
+                help = "write --sweep processor.card.count=1,2,4",
+                "--sweep {text}: no values, or an empty one"
+            )
         })
     };
     Ok(Grid { axes: sweeps.iter().map(axis).collect::<miette::Result<_>>()? })

@@ -308,7 +308,8 @@ fn the_limits_of_a_chain_are_refused_where_none_is_solved() {
 #[test]
 fn buffers_of_what_has_no_chain_are_sized_by_simulation() {
     let file = study("network-processor/markov.toml");
-    let sets = ["--set", "stage.receive.setup=5 us", "--set", "arrivals.mean=400 us", "--set", "duration=200 ms"];
+    let sets =
+        ["--set", "stage.receive.setup=5 us", "--set", "arrivals.mean=400 us", "--set", "duration=200 ms"];
     let base = ["size-buffers", file.to_str().unwrap(), "--loss", "0.1", "--json"];
     let output = forebay(&[&base[..], &sets].concat());
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();

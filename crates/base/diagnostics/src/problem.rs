@@ -138,7 +138,9 @@ impl Problem {
                 "sections are like `[traffic]`, lines like `rate = \"1 Gbit/s\"`".to_owned()
             }
             Problem::NoAssignment => "write `--set processor.card.count=2`".to_owned(),
-            Problem::NotThere { nearest: Some(key), .. } => format!("did you mean `{key}`? `--set key=value` gives a value"),
+            Problem::NotThere { nearest: Some(key), .. } => {
+                format!("did you mean `{key}`? `--set key=value` gives a value")
+            }
             Problem::NotThere { nearest: None, .. } => "`--set key=value` gives a value".to_owned(),
             Problem::NotInside { .. } => "the path goes too far: take the last step away".to_owned(),
             Problem::NoElement { step, names } => match nearest(step, names.iter().map(String::as_str)) {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use forebay_random::Estimate;
+use forebay_time::Duration;
 
 use crate::description::{Invalid, Pipeline};
 use crate::figures::Outcome;
@@ -44,6 +45,11 @@ pub fn replicate_with(
     let some = || -> Result<Vec<(usize, Outcome)>, Invalid> {
         let mut outcomes = Vec::new();
         while !stop.load(Ordering::Relaxed) {
+            // Of short runs, there is no report within any.
+            if watch(Duration::ZERO).is_break() {
+                stop.store(true, Ordering::Relaxed);
+                break;
+            }
             let run = next.fetch_add(1, Ordering::Relaxed);
             if run >= runs {
                 break;
@@ -68,12 +74,17 @@ pub fn replicate_with(
             workers.into_iter().map(|worker| worker.join().expect("a run does not panic")).collect()
         })
     };
-    let all: BTreeMap<usize, Outcome> = parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
-    let outcomes: Vec<Outcome> = all.into_iter().enumerate().map_while(|(at, (run, one))| (run == at).then_some(one)).collect();
+    let all: BTreeMap<usize, Outcome> =
+        parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let outcomes: Vec<Outcome> =
+        all.into_iter().enumerate().map_while(|(at, (run, one))| (run == at).then_some(one)).collect();
     let stopped = outcomes.len() < runs || outcomes.iter().any(|one| one.interrupted_after_s.is_some());
     // What the first one came to is beside complete ones of other seeds none of them.
     let whole = outcomes.first().is_none_or(|one| one.interrupted_after_s.is_none());
-    Ok(Replicated { outcomes: if whole { outcomes } else { outcomes.into_iter().take(1).collect() }, stopped })
+    Ok(Replicated {
+        outcomes: if whole { outcomes } else { outcomes.into_iter().take(1).collect() },
+        stopped,
+    })
 }
 
 /// The mean of a figure over independent runs, with its confidence interval.

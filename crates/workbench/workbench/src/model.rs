@@ -11,7 +11,9 @@ use forebay_diagnostics::Problem;
 use forebay_embedded::Setup;
 use forebay_models::{self as models, Solution};
 use forebay_pipeline::scenario::{CardScenario, Scenario as PipelineScenario};
-use forebay_pipeline::{self as pipeline, Arrivals, Carried, ClosedForm, Pipeline, Replicated, Simulated, Solved};
+use forebay_pipeline::{
+    self as pipeline, Arrivals, Carried, ClosedForm, Pipeline, Replicated, Simulated, Solved,
+};
 use forebay_scenario::model_of;
 use forebay_sim::{Document, RunError, Scenario};
 use forebay_time::Duration;
@@ -255,7 +257,9 @@ impl Model {
             (Model::Host(_), Way::Solution | Way::ClosedForm) => Err(SIMULATED),
             #[cfg(feature = "embedded")]
             (Model::Embedded(_), Way::Solution | Way::ClosedForm) => Err(SIMULATED),
-            (Model::Card(_), Way::ClosedForm) => Err("an inline card is solved for its limits, not in closed form"),
+            (Model::Card(_), Way::ClosedForm) => {
+                Err("an inline card is solved for its limits, not in closed form")
+            }
             _ => Ok(()),
         }
     }
@@ -399,7 +403,9 @@ impl Model {
         }
         let mut model = self.clone();
         match (&mut model, &ran.outcome) {
-            (Model::Host(_), Outcome::Host(outcome)) => return outcome.cut.map(|packets| self.with_packets(packets)),
+            (Model::Host(_), Outcome::Host(outcome)) => {
+                return outcome.cut.map(|packets| self.with_packets(packets));
+            }
             (Model::Pipeline(scenario), Outcome::Runs(runs)) => {
                 cut(runs, &mut scenario.runs, &mut scenario.pipeline, &mut scenario.resolved);
             }
@@ -535,7 +541,12 @@ fn embedded(setup: &Setup, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> 
         error => NoFigures::Embedded(prepared.report(&error)),
     })?;
     let figures = prepared.figures(setup, &done, &accounts[0]);
-    Ok(Ran { seed: 0, outcome: Outcome::Embedded(Box::new(figures)), notes: setup.notes.clone(), stopped: false })
+    Ok(Ran {
+        seed: 0,
+        outcome: Outcome::Embedded(Box::new(figures)),
+        notes: setup.notes.clone(),
+        stopped: false,
+    })
 }
 
 /// That a file is of firmware, in a program that is built without its model.

@@ -109,11 +109,7 @@ impl Design {
     /// # Errors
     /// [`Error::Cancelled`] if it was stopped before; [`Error::Design`] if a design cannot be solved; [`Error::Input`] if the
     /// scenario cannot be.
-    pub fn size_buffers(
-        &self,
-        settings: &Settings,
-        watch: Watch<'_>,
-    ) -> Result<Sizes<'_>, Error> {
+    pub fn size_buffers(&self, settings: &Settings, watch: Watch<'_>) -> Result<Sizes<'_>, Error> {
         let &Settings { loss, buffer_max, runs, threads, .. } = settings;
         let pipeline = &self.pipeline;
         let (by, word, notes) = match self.method(settings.by) {

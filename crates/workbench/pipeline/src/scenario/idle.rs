@@ -40,7 +40,9 @@ pub(super) fn note(root: &Table, top: &Section<'_>, pipeline: &Pipeline, notes: 
             )
         });
         if table.get("priority").is_some() && !by_priority {
-            notes.push(format!("`priority` of `{name}` has no effect: no server grants it a core by priority"));
+            notes.push(format!(
+                "`priority` of `{name}` has no effect: no server grants it a core by priority"
+            ));
         }
     }
     let is_rate = |law: &Law| matches!(law, Law::Rate { .. });

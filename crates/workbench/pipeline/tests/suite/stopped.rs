@@ -58,9 +58,16 @@ fn of_several_runs_those_that_are_complete_remain() {
     for threads in [1, 3] {
         // A run makes some twenty reports.
         let some = replicate_with(&queue(), 6, threads, &after(70)).unwrap();
-        assert!(some.stopped && !some.outcomes.is_empty() && some.outcomes.len() < 6, "{}", some.outcomes.len());
+        assert!(
+            some.stopped && !some.outcomes.is_empty() && some.outcomes.len() < 6,
+            "{}",
+            some.outcomes.len()
+        );
         assert_eq!(some.outcomes, all[..some.outcomes.len()]);
     }
+    // Runs that are shorter than the time between two reports are stopped between them.
+    let short = Pipeline { duration: Some(Duration::from_millis(101)), ..queue() };
+    assert_eq!(replicate_with(&short, 1_000_000, 1, &after(9)).unwrap().outcomes.len(), 5);
     let whole = replicate_with(&queue(), 6, 2, &after(u64::MAX)).unwrap();
     assert_eq!((whole.outcomes, whole.stopped), (all, false));
 }
@@ -72,7 +79,8 @@ fn a_search_for_buffers_that_is_stopped_has_the_smallest_until_then() {
     let whole = smallest_buffers(&pipeline, 1e-2, 60, by).unwrap().unwrap();
     assert!(whole.complete);
     let at = |designs: usize| {
-        let watch = move |tried| if tried > designs { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let watch =
+            move |tried| if tried > designs { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         smallest_buffers_with(&pipeline, 1e-2, 60, by, &watch)
     };
     assert_eq!(at(3).unwrap_err(), models::Error::Cancelled);
@@ -105,7 +113,8 @@ fn keys_that_another_one_disables_are_noted() {
 
 #[test]
 fn a_run_without_a_packet_says_so() {
-    let none = simulate(&Pipeline { arrivals: Arrivals::Exponential(Duration::from_secs(1e6)), ..queue() }).unwrap();
+    let none =
+        simulate(&Pipeline { arrivals: Arrivals::Exponential(Duration::from_secs(1e6)), ..queue() }).unwrap();
     assert!(none.warning().unwrap().contains("no packet came"));
     assert_eq!(simulate(&queue()).unwrap().warning(), None);
 }

@@ -50,7 +50,8 @@ fn packets_further_apart_than_times_can_say_are_refused() {
     let error = read_trace(&file(directory.path(), "t.csv", text)).unwrap_err();
     let message = "the time from the first packet to the last is `300 d`, expected at most 213 d";
     assert!(error.to_string().ends_with(message), "{error}");
-    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 101, 0, 0, 0];
+    let mut capture =
+        vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 101, 0, 0, 0];
     for second in [0_u32, 300 * 86_400] {
         for word in [second, 0, 20, 20] {
             capture.extend(word.to_le_bytes());

@@ -67,11 +67,17 @@ fn layout_of(line: &str) -> Result<(Layout, bool), Fault> {
     match words.len() {
         2 if numbers => {
             let (size, time) = (1, Some(0));
-            return Ok((Layout { separator: Separator::Space, size, time, sa: None, class: None, fields: 2 }, false));
+            return Ok((
+                Layout { separator: Separator::Space, size, time, sa: None, class: None, fields: 2 },
+                false,
+            ));
         }
         6 if numbers => {
             let (size, time, sa) = (5, Some(0), Some(2));
-            return Ok((Layout { separator: Separator::Space, size, time, sa, class: None, fields: 6 }, false));
+            return Ok((
+                Layout { separator: Separator::Space, size, time, sa, class: None, fields: 6 },
+                false,
+            ));
         }
         fields if fields > 1 && !line.contains(',') && ps_of(words[0]).is_some() => {
             let fault = Fault::value("the number of fields", fields, "6, or 2");
