@@ -96,6 +96,9 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
     if generated > 0 {
         println!("{throughput_pps:.1} packets/s, {loss:.4} % lost");
     }
+    if let (Some(joules), Some(watts)) = (outcomes[0].energy_per_packet_j, outcomes[0].average_power_w) {
+        println!("{:.4} uJ per packet, {watts:.3} W on average", 1e6 * joules);
+    }
     print_stages(&outcomes[0]);
     let delay = outcomes[0].delay;
     let names = ["mean", "50 %", "90 %", "99 %", "99.9 %"];

@@ -112,6 +112,9 @@ pub struct Stage {
     /// How its own units break down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breakdowns: Option<Breakdowns>,
+    /// The power that each unit or core takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
 }
 
 /// Breakdowns of units or cores, each by itself, whether it works or not. What it worked on goes on where it stopped: with the
@@ -168,6 +171,28 @@ pub struct Server {
     /// How its cores break down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breakdowns: Option<Breakdowns>,
+    /// The power that each unit or core takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
+}
+
+/// The power of a unit or core, in watts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Power {
+    /// While it works; of a core also while it changes to another stage or context, or is held by a packet for which another
+    /// unit works.
+    pub active_w: f64,
+    /// At any other time.
+    pub idle_w: f64,
+}
+
+impl Power {
+    /// Mean power of so many, of which a share of the time is active.
+    fn mean(self, count: u32, share: f64) -> f64 {
+        let share = share.min(1.0);
+        f64::from(count) * (self.active_w * share + self.idle_w * (1.0 - share))
+    }
 }
 
 /// How the stages of a server share it.
@@ -270,6 +295,7 @@ impl Stage {
             priority: 0,
             next: None,
             breakdowns: None,
+            power: None,
         }
     }
 
@@ -312,6 +338,20 @@ impl Discipline {
 }
 
 impl Pipeline {
+    /// Mean power in watts of all units and cores of which it is given; `None` if it is of none. `units` and `cores` are the
+    /// shares of the time that those of each stage and of each server are active, in order.
+    pub(crate) fn power(
+        &self,
+        units: impl Iterator<Item = f64>,
+        cores: impl Iterator<Item = f64>,
+    ) -> Option<f64> {
+        let own = self.stages.iter().zip(units).filter(|(stage, _)| stage.server.is_none());
+        let own = own.filter_map(|(stage, share)| Some(stage.power?.mean(stage.units, share)));
+        let shared = self.servers.iter().zip(cores);
+        let shared = shared.filter_map(|(server, share)| Some(server.power?.mean(server.cores, share)));
+        own.chain(shared).reduce(|sum, one| sum + one)
+    }
+
     /// \[N\]'s network processor: receive, preprocess, crypto, IP, transmit, of which preprocess and
     /// IP share the core. Times from \[N\] Table II, constant; 100 waiting places a stage, 0.5 s.
     pub fn ixp425(mean_gap: Duration, core: Discipline) -> Pipeline {
@@ -320,7 +360,13 @@ impl Pipeline {
         };
         Pipeline {
             arrivals: Arrivals::Exponential(mean_gap),
-            servers: vec![Server { name: "core".into(), cores: 1, discipline: core, breakdowns: None }],
+            servers: vec![Server {
+                name: "core".into(),
+                cores: 1,
+                discipline: core,
+                breakdowns: None,
+                power: None,
+            }],
             stages: vec![
                 stage("receive", 273),
                 stage("preprocess", 320).on(0),

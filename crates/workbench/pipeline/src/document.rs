@@ -48,6 +48,12 @@ pub struct Replications {
     pub loss_probability: Estimate,
     /// Mean delay in seconds.
     pub delay_mean_s: Estimate,
+    /// Energy per packet in joules, if any power is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_per_packet_j: Option<Estimate>,
+    /// Mean power in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_power_w: Option<Estimate>,
     /// Each stage, in order.
     pub stages: Vec<StageMeans>,
     /// Each server, in order.
@@ -115,6 +121,10 @@ impl Replications {
             throughput_pps: of(&|one| one.throughput_pps),
             loss_probability: of(&|one| one.loss_probability),
             delay_mean_s: of(&|one| one.delay.mean_s),
+            energy_per_packet_j: (first.energy_per_packet_j)
+                .map(|_| of(&|one| one.energy_per_packet_j.unwrap_or_default())),
+            average_power_w: (first.average_power_w)
+                .map(|_| of(&|one| one.average_power_w.unwrap_or_default())),
             stages: (0..first.stages.len()).map(stage).collect(),
             servers: (0..first.servers.len()).map(server).collect(),
         })
@@ -160,6 +170,11 @@ pub struct Solved<'a> {
     model: &'static str,
     #[serde(flatten)]
     solution: &'a Solution,
+    /// As of a run ([`Outcome`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy_per_packet_j: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    average_power_w: Option<f64>,
     /// What the chain takes otherwise than the file says.
     warnings: Vec<String>,
     resolved: &'a Value,
@@ -169,7 +184,17 @@ impl<'a> Solved<'a> {
     /// The document of a solution.
     pub fn new(scenario: &'a Scenario, solution: &'a Solution) -> Solved<'a> {
         let warnings = scenario.approximations();
-        Solved { schema: 1, model: "pipeline", solution, warnings, resolved: &scenario.resolved }
+        let cores = solution.servers.iter().map(|one| one.utilisation + one.switching + one.waiting);
+        let power = scenario.pipeline.power(solution.stages.iter().map(|one| one.utilisation), cores);
+        Solved {
+            schema: 1,
+            model: "pipeline",
+            solution,
+            energy_per_packet_j: power.map(|watts| watts / solution.throughput_pps),
+            average_power_w: power,
+            warnings,
+            resolved: &scenario.resolved,
+        }
     }
 }
 

@@ -189,6 +189,12 @@ pub struct Outcome {
     pub throughput_pps: f64,
     /// Lost over generated.
     pub loss_probability: f64,
+    /// Energy of the units and cores whose power is given, in joules over packets processed; `None` if that of none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_per_packet_j: Option<f64>,
+    /// The same energy over the time that the figures are of, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_power_w: Option<f64>,
     /// Each stage, in order.
     pub stages: Vec<StageOutcome>,
     /// Each shared server, in order.
@@ -329,6 +335,13 @@ impl Counts {
             down: server.breakdowns.as_ref().map(|_| share(counts.down, server.cores)),
             breakdowns: server.breakdowns.as_ref().map(|_| counts.breakdowns),
         };
+        let stages: Vec<StageOutcome> =
+            self.stages.iter_mut().zip(&pipeline.stages).zip(units).map(stage).collect();
+        let servers: Vec<ServerOutcome> =
+            self.servers.iter_mut().zip(&pipeline.servers).map(server).collect();
+        let cores = servers.iter().map(|one| one.utilisation + one.switching + one.waiting);
+        let power = pipeline.power(stages.iter().map(|one| one.utilisation), cores);
+        let energy = |watts: f64| watts * elapsed.as_secs() / self.processed as f64;
         Outcome {
             interrupted_after_s: None,
             elapsed_s: elapsed.as_secs(),
@@ -339,8 +352,10 @@ impl Counts {
             in_flight: self.in_flight,
             throughput_pps: self.processed as f64 / elapsed.as_secs(),
             loss_probability: if self.generated == 0 { 0.0 } else { lost as f64 / self.generated as f64 },
-            stages: self.stages.iter_mut().zip(&pipeline.stages).zip(units).map(stage).collect(),
-            servers: self.servers.iter_mut().zip(&pipeline.servers).map(server).collect(),
+            energy_per_packet_j: power.filter(|_| self.processed > 0).map(energy),
+            average_power_w: power,
+            stages,
+            servers,
             delay,
             batch_means,
             series,

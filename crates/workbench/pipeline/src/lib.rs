@@ -36,8 +36,8 @@ pub mod scenario;
 pub mod size;
 
 pub use description::{
-    Arrival, Arrivals, Branch, Breakdowns, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server,
-    Stage,
+    Arrival, Arrivals, Branch, Breakdowns, Discipline, Grant, Invalid, Overflow, Pipeline, Power, RunEnds,
+    Server, Stage,
 };
 pub use document::{
     Buffer, Carried, ClosedForm, Replications, ServerMeans, Simulated, Sizes, SmallestBuffers, Solved,

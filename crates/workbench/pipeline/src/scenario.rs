@@ -10,6 +10,7 @@ mod idle;
 mod laws;
 mod objection;
 mod order;
+mod power;
 mod schema;
 mod servers;
 mod stages;
@@ -225,6 +226,7 @@ fn read(
     notes.extend(
         alone.map(|stage| format!("`batch_timeout` of `{}` has no effect with `batch_min = 1`", stage.name)),
     );
+    notes.extend(power::note(&pipeline));
     idle::note(root, &top, &pipeline, &mut notes);
     Some(Scenario { pipeline, rules, runs, notes, resolved: resolved.into(), source })
 }

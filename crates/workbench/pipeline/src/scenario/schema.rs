@@ -3,7 +3,9 @@
 
 use forebay_scenario::Unit;
 use forebay_scenario::schema::Absent::{Is, Means, Required};
-use forebay_scenario::schema::Takes::{Either, List, Number, Path, Positive, Text, Time, Whole, Word};
+use forebay_scenario::schema::Takes::{
+    Either, List, Number, Path, Positive, Quantity, Text, Time, Whole, Word,
+};
 use forebay_scenario::schema::{Key, Part, Takes, key};
 
 /// Every section of a pipeline's scenario.
@@ -74,6 +76,22 @@ const BREAKDOWNS: Key = key(
     Is("\"exponential\""),
     "distribution of the times between breakdowns and of repairs; each unit or core breaks down by itself",
     "\"constant\"",
+);
+
+const ACTIVE_POWER: Key = key(
+    "active_power",
+    Quantity(Unit::Power),
+    Means("`idle_power`"),
+    "power of each unit or core while it works, for the figures `energy_per_packet_j` and `average_power_w`; a core is active too \
+     while it changes to another stage or context, or is held by a packet for which another unit works",
+    "\"15 W\"",
+);
+const IDLE_POWER: Key = key(
+    "idle_power",
+    Quantity(Unit::Power),
+    Is("0"),
+    "power of each unit or core at any other time",
+    "\"2 W\"",
 );
 
 const TOP: &[Key] = &[
@@ -240,6 +258,8 @@ const SERVER: &[Key] = &[
     MTBF,
     MTTR,
     BREAKDOWNS,
+    ACTIVE_POWER,
+    IDLE_POWER,
 ];
 
 const STAGE: &[Key] = &[
@@ -403,6 +423,8 @@ const STAGE: &[Key] = &[
     MTBF,
     MTTR,
     BREAKDOWNS,
+    ACTIVE_POWER,
+    IDLE_POWER,
 ];
 
 const BRANCH: &[Key] = &[

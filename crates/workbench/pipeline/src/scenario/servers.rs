@@ -5,7 +5,7 @@ use forebay_scenario::{Section, Unit, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{PARTS, breakdowns, known, schema};
+use super::{PARTS, breakdowns, known, power, schema};
 use crate::description::{Discipline, Grant, RunEnds, Server};
 use crate::law::Law;
 
@@ -35,8 +35,9 @@ pub(super) fn read(
         let discipline =
             discipline(&section, &name, notes, &mut map).unwrap_or_else(Discipline::busy_waiting);
         let breakdowns = breakdowns::read(&section, &mut map);
+        let power = power::read(&section, &mut map);
         maps.push(map.into());
-        servers.push((Server { name, cores, discipline, breakdowns }, place));
+        servers.push((Server { name, cores, discipline, breakdowns, power }, place));
     }
     if !maps.is_empty() {
         resolved.insert("server".to_owned(), Json::Array(maps));

@@ -5,7 +5,7 @@ use forebay_scenario::{Section, Unit, Value, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{PARTS, branches, breakdowns, describe, known, laws, order, schema};
+use super::{PARTS, branches, breakdowns, describe, known, laws, order, power, schema};
 use crate::description::{Discipline, Overflow, Server, Stage};
 use crate::law::Law;
 use crate::ways::Flaw;
@@ -131,6 +131,10 @@ fn one(
             let message = "a stage on a shared server has no units of its own that break down";
             section.conflict(key, message, format!("give `{key}` to the server"));
         }
+        for key in power::KEYS.into_iter().filter(|key| section.has(key)) {
+            let message = "a stage on a shared server has no units of its own that take power";
+            section.conflict(key, message, format!("give `{key}` to the server"));
+        }
     }
     describe(&time, map);
     map.extend([
@@ -141,6 +145,7 @@ fn one(
         ("priority".to_owned(), priority.into()),
     ]);
     let breakdowns = if server.is_none() { breakdowns::read(section, map) } else { None };
+    let power = if server.is_none() { power::read(section, map) } else { None };
     Stage {
         name,
         time,
@@ -154,6 +159,7 @@ fn one(
         priority,
         next: None,
         breakdowns,
+        power,
     }
 }
 

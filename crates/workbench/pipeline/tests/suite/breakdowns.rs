@@ -59,7 +59,13 @@ fn a_free_unit_takes_what_another_left() {
 #[test]
 fn a_server_breaks_down_for_all_of_its_stages() {
     let server = |discipline| Pipeline {
-        servers: vec![Server { name: "core".into(), cores: 1, discipline, breakdowns: constant() }],
+        servers: vec![Server {
+            name: "core".into(),
+            cores: 1,
+            discipline,
+            breakdowns: constant(),
+            power: None,
+        }],
         ..trace(&[0], vec![stage("a", 20).on(0), stage("own", 10), stage("b", 20).on(0)])
     };
     // a 0-20, own 20-30, b 35-55.

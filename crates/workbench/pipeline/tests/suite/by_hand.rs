@@ -42,7 +42,7 @@ fn both_rules_of_blocking_by_hand() {
 /// A 30 and B 20 on the core, C 10 in between; packets at 0 and 5.
 fn core(discipline: Discipline, cores: u32) -> Pipeline {
     let stages = vec![stage("A", 30, 9).on(0), stage("C", 10, 9), stage("B", 20, 9).on(0)];
-    let servers = vec![Server { name: "core".into(), cores, discipline, breakdowns: None }];
+    let servers = vec![Server { name: "core".into(), cores, discipline, breakdowns: None, power: None }];
     Pipeline { servers, ..trace(&[0, 5], stages) }
 }
 
@@ -122,6 +122,7 @@ fn slices_go_on_over_packets() {
             cores: 1,
             discipline: turns(1000, 0, RunEnds::Packet, Grant::FirstAsked),
             breakdowns: None,
+            power: None,
         }],
         ..pipeline
     });

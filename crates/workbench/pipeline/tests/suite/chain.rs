@@ -51,6 +51,7 @@ fn grid() -> Vec<(String, Pipeline)> {
             cores: 1,
             discipline: turns(25, 2, Grant::FirstAsked),
             breakdowns: None,
+            power: None,
         }];
         let stages = vec![stage("a", 10).on(0), stage("b", 20).on(0), stage("x", 25), stage("c", 12).on(0)];
         grid.push((

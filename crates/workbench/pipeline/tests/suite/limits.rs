@@ -165,6 +165,7 @@ fn server() -> impl Strategy<Value = Server> {
         cores,
         discipline,
         breakdowns: None,
+        power: None,
     })
 }
 

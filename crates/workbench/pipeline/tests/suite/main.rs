@@ -12,6 +12,7 @@ mod files;
 mod laws;
 mod limits;
 mod memory;
+mod power;
 mod scenario;
 mod sizes;
 mod stopped;

@@ -12,12 +12,12 @@ fn us(n: u64) -> Duration {
 /// A memory that serves accesses in their order, whoever asks.
 fn sdram() -> Server {
     let discipline = Discipline::interrupt_driven(us(1_000_000), Duration::ZERO);
-    Server { name: "sdram".into(), cores: 1, discipline, breakdowns: None }
+    Server { name: "sdram".into(), cores: 1, discipline, breakdowns: None, power: None }
 }
 
 fn engine(name: &str, contexts: u32) -> Server {
     let discipline = Discipline::BusyWaiting { contexts, switch_delay: Law::Constant(Duration::ZERO) };
-    Server { name: name.into(), cores: 1, discipline, breakdowns: None }
+    Server { name: name.into(), cores: 1, discipline, breakdowns: None, power: None }
 }
 
 #[test]
