@@ -152,26 +152,78 @@ const HARMLESS: &[&str] = &[
 /// Words behind which a key stands, with the name of an algorithm before it or without.
 const SECRET: &[&str] = &["enc", "auth", "auth-trunc", "aead", "comp", "cipher_key", "auth_key", "aead_key"];
 
+/// Words behind which everything is secret, in lower case: those of the files of daemons and of WireGuard.
+const PHRASES: &[&str] = &[
+    "psk",
+    "secret",
+    "password",
+    "passphrase",
+    "rsa",
+    "ecdsa",
+    "eap",
+    "xauth",
+    "pin",
+    "privatekey",
+    "presharedkey",
+    "key",
+];
+
 /// A line as it may be shown: no part of a key, whole or broken. What could be one by its place or its shape is hidden.
 fn shown(text: &str) -> String {
-    let (mut secret, mut before) = (false, "");
+    let (mut secret, mut phrase, mut before) = (false, false, "");
     let words = text.split_whitespace().map(|word| {
         // A name of an algorithm has brackets or a dash; the word behind a key that says what follows is a name too.
         let named = word.contains(['(', '-', '_']) && !word.contains(':');
-        let hidden = (secret && !named) || (is_like_key(word) && !HARMLESS.contains(&before));
+        let hidden = phrase
+            || (secret && !named)
+            || (is_like_key(word) && !HARMLESS.contains(&before))
+            || is_like_secret(word);
+        phrase |= PHRASES.contains(&word.trim_matches([':', '"', '=']).to_lowercase().as_str());
         if SECRET.contains(&word) {
             secret = true;
         } else if HARMLESS.contains(&word) || word.ends_with("_algo") || word == "mode" {
             secret = false;
         }
         before = word;
-        if hidden && !HARMLESS.contains(&word) && !SECRET.contains(&word) && word != "mode" {
-            "***"
-        } else {
-            word
+        match word.split_once('=') {
+            // Without a space between the two.
+            Some((name, value))
+                if !value.is_empty()
+                    && (is_secret_name(name) || is_like_key(value) || is_like_secret(value)) =>
+            {
+                format!("{}=***", if is_like_secret(name) { "***" } else { name })
+            }
+            _ if hidden && !HARMLESS.contains(&word) && !SECRET.contains(&word) && word != "mode" => {
+                "***".to_owned()
+            }
+            _ => word.to_owned(),
         }
     });
     mask::shown(&words.collect::<Vec<_>>().join(" "))
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_lowercase();
+    SECRET.contains(&name.as_str()) || PHRASES.iter().any(|phrase| name.ends_with(phrase))
+}
+
+/// Whether a word has the shape of a key wherever it stands: many hex digits with anything between them, or base64.
+fn is_like_secret(word: &str) -> bool {
+    const HEX_MIN: usize = 16;
+    const BASE64_MIN: usize = 20;
+    let word = word.trim_matches(['"', '\'', '[', ']', '{', '}', ',', ';']);
+    let digits = word.trim_start_matches("0x").trim_start_matches("0X");
+    let is_between = |byte: &u8| matches!(byte, b':' | b'_' | b'-' | b',');
+    let count = digits.bytes().filter(u8::is_ascii_hexdigit).count();
+    let is_hex = count >= HEX_MIN && digits.bytes().all(|byte| byte.is_ascii_hexdigit() || is_between(&byte));
+    // Addresses of IPv6, their prefixes and ranges may have as many.
+    let is_part = |part: &str| part.parse::<std::net::IpAddr>().is_ok() || part.parse::<u8>().is_ok();
+    let is_address = word.split(['/', '-']).all(is_part);
+    let is_base64 = word.len() >= BASE64_MIN
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+        && word.bytes().any(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'='))
+        && word.bytes().any(|byte| byte.is_ascii_alphabetic());
+    (is_hex && !is_address) || is_base64
 }
 
 /// Whether a word has the digits of a key, with colons between them or without.

@@ -396,11 +396,14 @@ fn no_piece_of_a_key_is_shown() {
         "sa out 6 aead_key 1e1ff1zz f2;f3",
         "1e:1f:f1\nsa out 6 cipher_algo 1e:1f",
         "sa out 6 aead_algo aes-128-gcm aead_key 1e:1f\n#\n1f:f1:f2",
+        "sa out 6 cipher_algo aes-128-cbc cipher_key=1e:1f:f1:f2:f3 mode transport",
+        "sa out 6 cipher_kee=1e:1f:f1:f2:f3 mode transport",
     ];
     let xfrm_texts = [
         outbound(0x100, "\tenc cbc(aes) 0x1e1f\n1ff1f2\n\tf3f3\n"),
         outbound(0x100, "\tenc cbc(aes) 0x1e1fzz f1 f2 f3 f3\n"),
         outbound(0x100, "\tenk cbc(aes) 0x1e1f\n\tf1f2f3\n"),
+        outbound(0x100, "\tenc cbc(aes) 0x1e1ff1f2f3_1e1ff1f2f3_1e1ff1f2f3\n"),
     ];
     let mut all: Vec<Imported> = secgw_texts.iter().map(|text| secgw::read(text)).collect();
     all.extend(xfrm_texts.iter().map(|text| xfrm::read(text, &[])));
@@ -412,6 +415,58 @@ fn no_piece_of_a_key_is_shown() {
                 assert!(!said.contains(piece), "{said}");
             }
         }
+    }
+}
+
+/// In the place of a setting, without what should stand before or behind it, or of another file.
+#[test]
+fn secrets_in_lines_that_are_wrong_are_not_shown() {
+    const KEY: &str = "q7SECRETqabcdefghijklmnop0123456789ABCDEFGH=";
+    let about_key = "[Interface]\nAddress = 10.9.0.1/24\n";
+    let wireguard = [
+        format!("PrivateKey {KEY}"),
+        KEY.to_owned(),
+        format!("[Peer {KEY}"),
+        format!("{KEY} = PrivateKey"),
+        format!("PostUp = x\nPresharedKey: {KEY}"),
+        format!("PrivateKey={KEY} {KEY}"),
+    ];
+    let mut said: Vec<Vec<Remark>> =
+        wireguard.iter().map(|line| wireguard::read(&format!("{about_key}{line}\n")).remarks).collect();
+    let conn = "conn net\n  left=192.0.2.1\n  right=192.0.2.2\n";
+    for line in [
+        "192.0.2.1 192.0.2.2 : PSK \"SECRET pass phrase\"",
+        ": RSA key.pem SECRET",
+        "user : EAP SECRET",
+        "  psk=SECRET",
+        "  psk SECRET",
+        "  secret: SECRET",
+    ] {
+        said.push(of_ipsec_conf(&format!("{conn}{line}\n"), &[]).remarks);
+    }
+    for line in ["secret SECRET", "secret = SECRET\n}\nsecret = SECRET", "psk: SECRET"] {
+        said.push(of_swanctl(&format!("connections {{\n a {{\n {line}\n }}\n}}\n"), &[]).remarks);
+    }
+    for remarks in said {
+        for remark in &remarks {
+            let said = format!("{} {}", remark.text, remark.reason);
+            assert!(!said.contains("SECRET") && !said.contains("phrase"), "{said}");
+        }
+    }
+}
+
+/// What only looks like a key is.
+#[test]
+fn addresses_and_names_are_shown() {
+    for line in [
+        "sp foo 2001:db8:1111:2222:3333:4444:5555:6666/64",
+        "sp ipv4 out esp foo 192.168.100.100-192.168.200.200",
+        "sp site-to-site-tunnel-2026 aes256gcm16-modp2048",
+    ] {
+        assert!(
+            said(&secgw::read(line), line, "sp ").text.ends_with(line.split(' ').next_back().unwrap()),
+            "{line}"
+        );
     }
 }
 
