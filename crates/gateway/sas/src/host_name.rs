@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use crate::mask;
+
 /// The name of a host (RFC 952, RFC 1123 2.1), in lower case: names that differ in case only are one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(Box<str>);
@@ -44,6 +46,10 @@ impl FromStr for HostName {
         let last = name.rsplit('.').next().unwrap_or_default();
         if last.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err("its last part has digits alone");
+        }
+        // It would be shown, and asked of name servers.
+        if name.len() >= mask::RUN && name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err("it has hex digits alone, as a key has");
         }
         Ok(HostName(text.to_ascii_lowercase().into()))
     }
@@ -103,6 +109,10 @@ mod tests {
             &longest,
         ] {
             assert_eq!(name.parse::<HostName>().unwrap().as_str(), name);
+        }
+        // A key in the wrong place.
+        for key in ["5a".repeat(20), "0f".repeat(8)] {
+            assert!(key.parse::<HostName>().unwrap_err().contains("hex digits"));
         }
         let too_long = vec!["a".repeat(63); 4].join(".");
         let label = "a".repeat(64);
