@@ -21,7 +21,7 @@
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -173,6 +173,23 @@ pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
     }
 }
 
+/// Has this thread of root's become the user to whom a directory belongs, for commands that read or write there what is a gateway's: it
+/// refuses what another user could have written, and could not read what root has. Others stay who they are, and so does root in its own
+/// directory.
+///
+/// # Errors
+/// If the directory cannot be looked at, or the user not be changed to.
+pub fn become_owner(directory: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(directory)?;
+    if !process::geteuid().is_root() || metadata.uid() == 0 {
+        return Ok(());
+    }
+    let (uid, gid) = (Uid::from_raw(metadata.uid()), Gid::from_raw(metadata.gid()));
+    thread::set_thread_groups(&[gid])?;
+    thread::set_thread_res_gid(gid, gid, gid)?;
+    Ok(thread::set_thread_res_uid(uid, uid, uid)?)
+}
+
 /// Gives up all capabilities in this thread but, where it has them, `CAP_NET_ADMIN` and those for files.
 pub fn keep_net_admin() {
     let _ = keep(FILES | CapabilitySet::NET_ADMIN).inspect_err(complain);
@@ -315,6 +332,28 @@ mod tests {
         assert_eq!(account.groups.iter().map(|gid| gid.as_raw()).collect::<Vec<_>>(), [110, 4]);
         assert_eq!(Account::find("fore", passwd, group), None);
         assert_eq!(Account::find("odd", passwd, group), None);
+    }
+
+    #[test]
+    fn root_becomes_the_owner_of_a_directory() {
+        let directory = std::env::temp_dir().join(format!("forebay-owner-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        // For this thread alone.
+        let become_owner = || {
+            std::thread::scope(|scope| {
+                let became = || become_owner(&directory).map(|()| process::geteuid().as_raw());
+                scope.spawn(became).join().unwrap()
+            })
+        };
+        let own = process::geteuid();
+        assert_eq!(become_owner().unwrap(), own.as_raw());
+        if own.is_root() {
+            rustix::fs::chown(&directory, Some(Uid::from_raw(65_534)), Some(Gid::from_raw(65_534))).unwrap();
+            assert_eq!(become_owner().unwrap(), 65_534);
+        }
+        assert_eq!(process::geteuid(), own);
+        fs::remove_dir(&directory).unwrap();
+        assert_eq!(become_owner().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
