@@ -37,6 +37,7 @@ mod windows;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -133,6 +134,12 @@ impl IvStore {
     /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Why a gateway refuses the directory, whoever runs it; `None` where it does not, or where there is none yet.
+    pub fn exposed(&self) -> Option<IvStoreError> {
+        let mode = std::fs::metadata(&self.directory).ok()?.mode();
+        directory::exposed(mode).map(|error| IvStoreError::Write { path: self.directory.clone(), error })
     }
 
     /// Makes this directory that of one gateway, until what is returned is dropped: two that record sequence numbers and
@@ -244,7 +251,7 @@ impl IvStore {
     /// # Errors
     /// If the journal is missing, cannot be read, or is damaged.
     pub fn verify(&self) -> Result<Option<usize>, IvStoreError> {
-        if !note::is_there(self)? {
+        if !note::is_there(self)? && !journal::lacks_note(self)? {
             return Ok(None);
         }
         self.read(|records| Some(records.len()))
@@ -328,7 +335,11 @@ impl IvStore {
     fn begin_without_missing(&self) -> Result<(), IvStoreError> {
         let mut journal = self.journal();
         let _lock = self.lock()?;
-        if note::is_there(self)? { journal.begin_anew(self) } else { legacy::forget_missing(self) }
+        match note::is_there(self)? {
+            true => journal.begin_anew(self),
+            false if journal::lacks_note(self)? => journal.note_again(self),
+            false => legacy::forget_missing(self),
+        }
     }
 
     /// The right to change the directory, which is made if it is missing.

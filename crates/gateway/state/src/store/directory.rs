@@ -25,10 +25,15 @@ pub(super) fn make(directory: &Path) -> io::Result<()> {
         (owner, _) if owner != rustix::process::geteuid().as_raw() => {
             format!("it belongs to another user (UID {owner})")
         }
-        (_, mode) if mode & 0o022 != 0 => format!("others can write to it (mode {mode:03o}, expected 700)"),
-        _ => return Ok(()),
+        (_, mode) => return exposed(mode).map_or(Ok(()), Err),
     };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// Why a directory with these permissions is refused, if it is.
+pub(super) fn exposed(mode: u32) -> Option<io::Error> {
+    let why = format!("others can write to it (mode {:03o}, expected 700)", mode & 0o777);
+    (mode & 0o022 != 0).then(|| io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
 fn make_missing(directory: &Path) -> io::Result<()> {

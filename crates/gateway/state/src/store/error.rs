@@ -75,11 +75,11 @@ impl fmt::Display for IvStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             IvStoreError::NoDirectory => f.write_str("no state directory for the records of used numbers"),
-            IvStoreError::Write { path, .. } => {
-                write!(f, "cannot write the records of used numbers: {}", path.display())
+            IvStoreError::Write { path, error } => {
+                write!(f, "cannot write the records of used numbers: {}: {error}", path.display())
             }
-            IvStoreError::Read { path, .. } => {
-                write!(f, "cannot read the records of used numbers: {}", path.display())
+            IvStoreError::Read { path, error } => {
+                write!(f, "cannot read the records of used numbers: {}: {error}", path.display())
             }
             IvStoreError::Corrupt { path, why } => {
                 write!(f, "the records of used numbers are damaged: {}: {why}", path.display())
@@ -104,14 +104,7 @@ impl fmt::Display for IvStoreError {
     }
 }
 
-impl Error for IvStoreError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            IvStoreError::Write { error, .. } | IvStoreError::Read { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
+impl Error for IvStoreError {}
 
 impl Diagnostic for IvStoreError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
@@ -119,6 +112,13 @@ impl Diagnostic for IvStoreError {
             IvStoreError::NoDirectory => {
                 "name one with --state DIR or FOREBAY_STATE, the same one every time: outbound SAs need \
                  a lasting record, because an IV used twice breaks the cipher"
+            }
+            // What this crate refuses by itself has no number of the system.
+            IvStoreError::Write { error, .. } | IvStoreError::Read { error, .. }
+                if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() =>
+            {
+                "give the directory and all files in it to the user that the gateway runs as, and to no other one (chown -R, chmod \
+                 -R go-w): whoever can change them has packets accepted that were received before. If others could, give the SAs new keys"
             }
             IvStoreError::Write { .. } => {
                 "name a directory that can be written with --state DIR or FOREBAY_STATE, and from then \

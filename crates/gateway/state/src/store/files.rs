@@ -117,14 +117,14 @@ impl Files for System {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
-        let file = options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = open(options().write(true).create(true).truncate(false), path)?;
         rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
         // Closing it is what unlocks.
         Ok(Box::new(file))
     }
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
-        let file = options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = open(options().write(true).create(true).truncate(false), path)?;
         match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -134,17 +134,18 @@ impl Files for System {
 
     fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        options().read(true).open(path)?.take(most).read_to_end(&mut bytes)?;
+        open(options().read(true), path)?.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn Writing>> {
-        let file = options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let file = open(options().write(true).create(true), path)?;
+        file.set_len(0)?;
         Ok(Box::new(file))
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn Writing>> {
-        let file = options().append(true).mode(0o600).open(path)?;
+        let file = open(options().append(true), path)?;
         Ok(Box::new(Appending(file)))
     }
 
@@ -172,11 +173,35 @@ impl Files for System {
     }
 }
 
-/// A link in the place of a file would have another file written or believed.
+/// A link in the place of a file would have another file written or believed, and a pipe would have the gateway wait for whoever
+/// writes to it.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    options.mode(0o600).custom_flags(flags.bits() as i32);
     options
+}
+
+/// Opens a file that nobody but its owner can change, which is the owner of its directory, or root.
+fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
+    let why = if owner != 0 && owner != fs::metadata(above)?.uid() {
+        format!("it belongs to another user (UID {owner})")
+    } else if mode & 0o022 != 0 {
+        format!("others can write to it (mode {mode:03o}, expected 600)")
+    } else {
+        return Ok(file);
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
 impl Writing for File {
@@ -190,7 +215,7 @@ impl Writing for File {
 }
 
 /// A file that only grows: its length is all of its metadata that has to be durable.
-struct Appending(File);
+pub(super) struct Appending(pub(super) File);
 
 impl Writing for Appending {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {

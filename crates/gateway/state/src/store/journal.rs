@@ -99,9 +99,10 @@ impl Journal {
             // A part of it would be believed to be all.
             return Err(IvStoreError::Corrupt { path, why: format!("it is longer than {MAX_LEN} bytes") });
         }
-        let bytes = store.files.read(&path, MAX_LEN).map_err(read_error)?;
-        let parsed =
-            Journal::parse(&bytes).map_err(|why| IvStoreError::Corrupt { path: path.clone(), why })?;
+        let parsed = read(store)?;
+        if parsed.is_used() && !note::is_there(store)? {
+            return Err(IvStoreError::Missing { path: store.directory.join(note::FILE) });
+        }
         note::must_match(store, &path, parsed.batch, parsed.name.as_deref())?;
         *self = Journal { file: Some(file), doubtful: self.doubtful, ..parsed };
         Ok(())
@@ -135,6 +136,21 @@ impl Journal {
             self.is_noted = true;
         }
         Ok(())
+    }
+
+    /// Makes the note of a journal again, whose loss an operator has accepted.
+    ///
+    /// # Errors
+    /// If the journal cannot be read, or the note not be written.
+    pub(super) fn note_again(&mut self, store: &IvStore) -> Result<(), IvStoreError> {
+        *self = Journal::default();
+        note::begin(store, read(store)?.name.as_deref())
+    }
+
+    /// Whether its note was durable once: nothing is recorded before, but what a version before has left, whose files are removed behind
+    /// that.
+    fn is_used(&self) -> bool {
+        self.batch > 0 || self.records.len() > 0
     }
 
     /// Begins an empty journal with a note.
@@ -264,6 +280,30 @@ impl Journal {
         journal.damaged = lines.end()? && !planted(Fault::TornLineKept);
         (journal.lines, journal.batch) = (lines.number, lines.batch);
         Ok(journal)
+    }
+}
+
+fn read(store: &IvStore) -> Result<Journal, IvStoreError> {
+    let path = store.directory.join(FILE);
+    match store.files.read(&path, MAX_LEN) {
+        Ok(bytes) => Journal::parse(&bytes).map_err(|why| IvStoreError::Corrupt { path, why }),
+        Err(error) => Err(IvStoreError::Read { path, error }),
+    }
+}
+
+/// Whether the journal of a directory had a note that is not there any more.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn lacks_note(store: &IvStore) -> Result<bool, IvStoreError> {
+    if note::is_there(store)? || !store.has(FILE) || legacy::are_there(store)? {
+        return Ok(false);
+    }
+    match read(store) {
+        Ok(journal) => Ok(journal.is_used()),
+        // It is said where it is read for what it holds.
+        Err(IvStoreError::Corrupt { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

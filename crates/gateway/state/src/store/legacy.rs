@@ -111,15 +111,25 @@ fn manifest(store: &IvStore) -> Result<Option<Manifest>, IvStoreError> {
     if note::is_there(store)? { Ok(None) } else { store.read_small(note::FILE, SCHEMA) }
 }
 
+/// Whether there are such files.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub(super) fn are_there(store: &IvStore) -> Result<bool, IvStoreError> {
+    let is_moved = bytes(store, IVS)?.is_some_and(|bytes| bytes == TOMBSTONE.as_bytes());
+    let is_there = |name: &&str| store.has(name) && !(is_moved && **name == *IVS);
+    Ok(FILES.iter().any(is_there) || !marks_of_keys(store)?.is_empty())
+}
+
 /// What is in these files; `None` if there are none.
 ///
 /// # Errors
 /// If one is missing, cannot be read or is damaged.
 pub(super) fn records(store: &IvStore) -> Result<Option<Records>, IvStoreError> {
-    let keys = marks_of_keys(store)?;
-    if keys.is_empty() && !FILES.iter().any(|name| store.has(name)) {
+    if !are_there(store)? {
         return Ok(None);
     }
+    let keys = marks_of_keys(store)?;
     if let Some(path) = missing(store)?.into_iter().next() {
         return Err(IvStoreError::Missing { path });
     }

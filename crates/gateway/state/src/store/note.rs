@@ -1,8 +1,8 @@
 //! The note beside the journal: whose the directory is, and what its gateway remembers of its pair or cluster. It is looked at before an
 //! SA is served.
 //!
-//! A directory with a note has a journal. One that is not there was lost, and what it said with it: that is an error wherever it is read,
-//! and not a journal that says nothing. A directory of a pair or of a cluster does not know what the other gateways have used since, so
+//! A directory with a note has a journal, and one with a journal that says anything has a note. One that is not there was lost, and what it
+//! said with it: that is an error wherever it is read, and not a journal that says nothing, or of nobody. A directory of a pair or of a cluster does not know what the other gateways have used since, so
 //! that a gateway that has left them does not start with it. An operator resolves both (`forebay state accept`): what is missing then
 //! counts as never recorded.
 
@@ -154,6 +154,7 @@ impl IvStore {
         } else {
             files.extend(legacy::FILES.iter().filter(|name| self.has(name)).map(ToString::to_string));
             missing = legacy::missing(self)?;
+            missing.extend(journal::lacks_note(self)?.then(|| self.directory.join(FILE)));
         }
         Ok(Provenance { role, files, missing, accepted: self.has(ACCEPTED) })
     }
@@ -262,7 +263,9 @@ impl IvStore {
             self.establish()?;
         }
         let _noting = self.lock_note()?;
-        let before = read(self)?.unwrap_or_default();
+        // Whoever runs has made one.
+        let missing = || IvStoreError::Missing { path: self.directory.join(FILE) };
+        let before = read(self)?.ok_or_else(missing)?;
         let mut note = before.clone();
         change(&mut note);
         note.written = note.written.max(self.written.load(Ordering::Relaxed));
@@ -272,7 +275,7 @@ impl IvStore {
     /// Has the note expect the last write of this process. The directory is locked.
     pub(super) fn note_written(&self) -> Result<(), IvStoreError> {
         let _noting = self.lock_note()?;
-        // If it has been removed since, the next process makes it again.
+        // If it has been removed since, the next process says so.
         let Some(note) = read(self)? else { return Ok(()) };
         let written = note.written.max(self.written.load(Ordering::Relaxed));
         self.write_small(FILE, SCHEMA, &Note { written, ..note })

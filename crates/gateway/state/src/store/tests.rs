@@ -368,8 +368,9 @@ fn what_is_written_is_made_durable() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     // For reading and writing, so that nobody waits for the other end.
-    let _reader = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    for mut file in [System.create(&path).unwrap(), System.append(&path).unwrap()] {
+    let open = || fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let files: [Box<dyn Writing>; 2] = [Box::new(open()), Box::new(files::Appending(open()))];
+    for mut file in files {
         file.write(b"mark").unwrap();
         assert_eq!(file.sync().unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }

@@ -198,7 +198,7 @@ fn a_later_version_is_refused() {
     assert!(table.starts_with("{\"schema\":3,"), "versions before read this first: {table}");
     fs::remove_file(store.directory().join(note::FILE)).unwrap();
     let error = restarted(&store).reserve(&[(key(1), 1)].into(), 5).unwrap_err();
-    assert!(matches!(error, IvStoreError::Corrupt { .. }), "{error}");
+    assert!(matches!(error, IvStoreError::Missing { .. }), "{error}");
     let (_directory, newer) = written_by("manifest-of-files", "alone");
     newer.enter(Role::Alone).unwrap();
     let path = newer.directory().join(journal::FILE);

@@ -5,6 +5,7 @@ use super::super::tests::{OPERATIONS, crashing, restarted};
 use super::super::{LifeNote, SequenceId, Wanted, WindowNote};
 use super::*;
 use forebay_ipsec::Received;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 fn id() -> SequenceId {
     "0f".repeat(16).try_into().unwrap()
@@ -131,9 +132,13 @@ fn a_directory_that_others_can_change_is_refused() {
         let IvStoreError::Write { error, .. } = error else { panic!("{error}") };
         assert!(error.to_string().contains("others can write to it"), "{error}");
         assert!(uses(&store)[..6].iter().all(Result::is_err));
+        let exposed = store.exposed().unwrap();
+        let said = (exposed.to_string(), miette::Diagnostic::help(&exposed).unwrap().to_string());
+        assert!(said.0.contains("others can write to it") && said.1.contains("chmod"), "{said:?}");
     }
     set(0o755);
     drop(store.claim().unwrap());
+    assert!(store.exposed().is_none());
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(store.directory(), Some(65_534), None).unwrap();
         let IvStoreError::Write { error, .. } = store.claim().err().unwrap() else { panic!("another error") };
@@ -160,6 +165,89 @@ fn links_in_the_place_of_files_are_not_followed() {
         fs::remove_file(&path).unwrap();
         before.into_iter().for_each(|text| fs::write(&path, text).unwrap());
     }
+}
+
+/// What others could write is not believed, and what is no file is not waited for.
+#[test]
+fn files_that_others_can_change_and_pipes_are_refused() {
+    let (_directory, store) = store();
+    write_all(&store);
+    fs::set_permissions(store.directory(), fs::Permissions::from_mode(0o755)).unwrap();
+    let failed = |store: &IvStore| {
+        let store = restarted(store);
+        let claimed = store.claim().map(drop);
+        let entered = claimed
+            .and_then(|()| store.enter(Role::Pair))
+            .and_then(|()| store.remember_pair(&PairNote::new(1)));
+        entered.err().map(|error| (error.to_string(), miette::Diagnostic::help(&error).unwrap().to_string()))
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    for name in [journal::FILE, "lock", FILE, LOCK, "gateway.lock"] {
+        let path = store.directory().join(name);
+        let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        // That of the gateway is made by a claim.
+        drop(store.claim());
+        for mode in [0o666, 0o620, 0o602] {
+            set(mode);
+            let (error, help) = failed(&store).unwrap();
+            assert!(error.contains(name) && error.contains("others can write to it"), "{error}");
+            assert!(help.contains("chmod"), "{help}");
+        }
+        set(0o600);
+        if is_root {
+            std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+            assert!(failed(&store).unwrap().0.contains("UID 65534"), "{name}");
+            std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        }
+        let text = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        // For writing alone the system has no one who reads.
+        assert!(failed(&store).unwrap().0.contains(name), "{name}");
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, text).unwrap();
+        set(0o600);
+        assert_eq!(failed(&store), None);
+        store.enter(Role::Pair).unwrap();
+    }
+}
+
+/// Without the note nothing says whose a journal is, and how far it went: an older copy would be as good.
+#[test]
+fn a_note_that_is_missing_is_an_error_until_an_operator_says_that_it_is_lost() {
+    let (_directory, store) = store();
+    write_all(&store);
+    store.enter(Role::Pair).unwrap();
+    let path = store.directory().join(FILE);
+    let note = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let next = restarted(&store);
+    let is_missing =
+        |error: &IvStoreError| matches!(error, IvStoreError::Missing { path: lost } if *lost == path);
+    assert_eq!(next.provenance().unwrap().missing, [path.clone()]);
+    assert!(is_missing(&next.verify().unwrap_err()));
+    for role in [Role::Alone, Role::Pair] {
+        assert!(is_missing(&next.enter(role).unwrap_err()));
+    }
+    for used in uses(&next) {
+        assert!(is_missing(&used.unwrap_err()));
+    }
+    // Nor does one that runs make another one, which would not know whose the directory is.
+    assert!(is_missing(&store.remember_pair(&PairNote::new(0)).unwrap_err()));
+    fs::write(&path, &note).unwrap();
+    assert!(uses(&restarted(&store)).into_iter().all(|used| used.is_ok()));
+    fs::remove_file(&path).unwrap();
+    next.accept(5).unwrap();
+    next.enter(Role::Alone).unwrap();
+    // Nothing of what the journal has is lost.
+    assert_eq!((next.windows().unwrap(), next.pair_note().unwrap()), (vec![window(9)], None));
+    assert!(restarted(&next).provenance().unwrap().missing.is_empty());
+    // A crash of the first start leaves a journal without a note that says nothing yet.
+    let (_other, new) = self::store();
+    new.files.make_directory(new.directory()).unwrap();
+    fs::write(new.directory().join(journal::FILE), journal::line(0, 0, "journal 1 5f0c2f6b9d0a7e31"))
+        .unwrap();
+    new.enter(Role::Pair).unwrap();
 }
 
 /// The end of a data plane writes the note while the pair's thread does: neither undoes what the other one wrote.
