@@ -1,13 +1,17 @@
 //! `forebay state`: what a gateway's state directory says of itself, and an operator's word where a gateway waits for that.
 
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use forebay_config as config;
+use forebay_gateway::privileges;
 use forebay_gateway::service::StartError;
 use forebay_state::{IvStore, IvStoreError};
 use forebay_terminal::Answer;
 use forebay_terminal::host::unix_ns;
+use miette::miette;
 
 /// Arguments of `forebay state`.
 #[derive(Args)]
@@ -22,7 +26,7 @@ pub struct StateArgs {
     what: Option<What>,
 }
 
-#[derive(Subcommand)]
+#[derive(Clone, Copy, PartialEq, Eq, Subcommand)]
 enum What {
     /// Show whose the records are, and what is missing (the default).
     Show,
@@ -34,6 +38,20 @@ enum What {
 /// Runs the command.
 pub fn run(args: &StateArgs) -> miette::Result<Answer> {
     let store = store(args)?;
+    // What root writes there could not be read by the gateway's user.
+    match privileges::become_owner(store.directory()) {
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && args.what.is_none_or(|what| what == What::Show) => {
+        }
+        Err(error) => {
+            return Err(miette!(
+                help = "name the directory of the gateway with --state DIR, or its file with --config FILE",
+                "cannot look at the state directory {}: {error}",
+                store.directory().display()
+            ));
+        }
+        Ok(()) => {}
+    }
     if let Some(What::Accept) = args.what {
         store.accept(unix_ns()? / 1_000_000_000).map_err(StartError::Ivs)?;
         println!(
@@ -85,8 +103,13 @@ fn store(args: &StateArgs) -> miette::Result<IvStore> {
         Some(path) => config::load(path)?.keys.state.clone(),
         None => args.state.clone(),
     };
-    Ok(match directory {
-        Some(directory) => IvStore::new(directory),
-        None => IvStore::of_user().map_err(StartError::Ivs)?,
-    })
+    if let Some(directory) = directory {
+        return Ok(IvStore::new(directory));
+    }
+    let store = IvStore::of_user().map_err(StartError::Ivs)?;
+    // A service's gateway has no home, and root who looks for its directory has one.
+    let is_given = std::env::var_os("FOREBAY_STATE").is_some_and(|value| !value.is_empty());
+    let is_service = || fs::read_dir(config::SYSTEM_DIRECTORY).is_ok();
+    let is_elsewhere = !is_given && !store.directory().exists() && is_service();
+    Ok(if is_elsewhere { IvStore::new(config::SYSTEM_DIRECTORY) } else { store })
 }

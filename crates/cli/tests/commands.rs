@@ -135,6 +135,44 @@ fn a_state_directory_says_what_it_has_and_what_is_missing() {
     assert!(said(&["state"], 0).contains("records.log"));
 }
 
+/// A packaged gateway is another user's, and root is who operates it.
+#[test]
+fn what_root_says_of_a_state_directory_is_said_as_its_owner() {
+    let bench = Bench::new();
+    let said = |args: &[&str], code: i32| {
+        let output = bench.run(args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    // There is no gateway whose records they would be.
+    let refused = said(&["state", "accept"], 2);
+    assert!(
+        refused.contains("cannot look at the state directory") && refused.contains("--config"),
+        "{refused}"
+    );
+    assert!(bench.seal("sas.toml").status.success());
+    let state = bench.path("state");
+    std::fs::set_permissions(&state, PermissionsExt::from_mode(0o770)).unwrap();
+    // Why it is refused is said.
+    let refused = bench.seal("sas.toml");
+    let refused = String::from_utf8(refused.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(refused.contains("others can write to it") && refused.contains("chmod"), "{refused}");
+    std::fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    std::fs::set_permissions(bench.folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let entries = || std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
+    for path in entries().chain([state.clone()]) {
+        std::os::unix::fs::chown(path, Some(65_534), Some(65_534)).unwrap();
+    }
+    assert!(said(&["state"], 0).contains("journal:   whole"));
+    assert!(said(&["state", "accept"], 0).contains("accepted"));
+    let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(state.join("accepted.json")).unwrap());
+    assert_eq!(owner, 65_534, "the gateway can take it");
+    assert!(said(&["state"], 0).contains("has not taken it yet"));
+}
+
 /// Another `forebay seal`, or a gateway, has the directory meanwhile.
 #[test]
 fn a_journal_of_before_is_refused_whoever_had_the_directory_when_ivs_were_reserved() {
