@@ -8,11 +8,13 @@ use clap::Args;
 use forebay_config::{self as config, Config, ProcessorKind};
 use forebay_crypto::Suite;
 use forebay_diagnostics::Plain;
+use forebay_gateway::control::Token;
 use forebay_gateway::service::{
     LacksDevice, find_ways, kernel_entries, lacks_guard, lacks_network_devices, lacks_offloads,
 };
 use forebay_guard::{Host, Plan};
 use forebay_sas::Finding;
+use forebay_state::IvStore;
 use miette::{Context, Diagnostic, IntoDiagnostic, Severity};
 use serde::Serialize;
 
@@ -165,6 +167,7 @@ fn lacking(file: &str, config: &Config, offline: bool) -> Lacking {
         found.extend(warnings.map(|entry| (Severity::Warning, entry)));
         found.extend(devices(file, config).chain(pair(file, config)).chain(cluster(file, config)));
         found.extend(network_devices(file, config));
+        found.extend(tokens(file, config).chain(state(file, config)));
         found.extend(astray(file, config).map(|entry| (Severity::Advice, entry)));
         found.extend(offloads(file, config).map(|entry| (Severity::Advice, entry)));
         found.extend(machine::lacks(config, Path::new("/")).into_iter().map(
@@ -197,6 +200,26 @@ fn cluster(file: &str, config: &Config) -> Option<(Severity, Entry)> {
     let help = error.help().map_or_else(String::new, |help| help.to_string());
     let entry = Entry { file: file.to_owned(), line: None, message: error.to_string(), help };
     Some((Severity::Error, entry))
+}
+
+/// An error for each token that cannot be used: the gateway then serves neither metrics nor the page.
+fn tokens<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = (Severity, Entry)> + 'a {
+    let metrics = config.metrics.as_ref().and_then(|metrics| metrics.token_file.as_deref());
+    let page = config.page.as_ref().and_then(|page| page.token_file.as_deref());
+    [("metrics", metrics), ("page", page)].into_iter().filter_map(move |(section, path)| {
+        let error = Token::read(path?).err()?;
+        let message = format!("`token_file` of [{section}]: {error}");
+        let help = "write a token of 16 to 256 characters into the file, which the gateway's user can read and others cannot".to_owned();
+        Some((Severity::Error, Entry { file: file.to_owned(), line: None, message, help }))
+    })
+}
+
+/// An error if others than the gateway can write to its state directory.
+fn state(file: &str, config: &Config) -> Option<(Severity, Entry)> {
+    let store = config.keys.state.clone().map(IvStore::new).or_else(|| IvStore::of_user().ok())?;
+    let error = store.exposed()?;
+    let help = error.help().map_or_else(String::new, |help| help.to_string());
+    Some((Severity::Error, Entry { file: file.to_owned(), line: None, message: error.to_string(), help }))
 }
 
 /// A warning for the first processor whose crypto library is lacking.

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use forebay_config::STATE_FILES;
 use forebay_crypto::Direction;
 use forebay_engine::{Addresses, Clock, Engine, Limits, Order, ProcessorSetup, Scheduling, Settings};
 use forebay_links::capture::{Reader, Writer};
@@ -83,7 +84,12 @@ struct ProcessorLine {
 
 /// Runs the command.
 pub fn run(args: &SealOpenArgs, direction: Direction) -> miette::Result<Answer> {
-    let inputs = sas::files_named(&args.sas).into_iter().chain([args.input.clone()]);
+    let mut inputs = sas::files_named(&args.sas);
+    inputs.push(args.input.clone());
+    if direction == Direction::Seal {
+        let store = open_state(args.state.as_deref())?;
+        inputs.extend(STATE_FILES.map(|name| store.directory().join(name)));
+    }
     forebay_terminal::refuse_inputs([&args.output].into_iter().chain(&args.icmp), inputs)?;
     let mut engines = build_engines(args, direction)?;
     // Both files are opened before a packet is touched: nothing is read for an output that cannot be.

@@ -275,6 +275,43 @@ const SHADOWED: &str = "[[outside]]\nkind = \"raw\"\n[[sa]]\nname = \"wide\"\ndi
     remote = \"192.0.2.3\"\nremote_ts = [\"10.2.0.0/16\"]\n";
 
 /// Whatever can never work is an error, with the line.
+/// A gateway would start without its metrics, or not at all.
+#[test]
+fn check_refuses_tokens_and_state_directories_that_cannot_be_used() {
+    let folder = Folder::new();
+    let file = "[[outside]]\nkind = \"raw\"\n[keys]\nsource = \"xfrm\"\nstate = \"state\"\n[metrics]\nlisten = \"127.0.0.1:1\"\n\
+                token_file = \"token\"\n[page]\nlisten = \"127.0.0.1:2\"\ntoken_file = \"token\"\n";
+    std::fs::write(folder.path("gateway.toml"), file).unwrap();
+    std::fs::create_dir(folder.path("state")).unwrap();
+    let set = |name: &str, mode| {
+        std::fs::set_permissions(folder.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let said = |words: &[&str]| {
+        let output = folder.run(&[&["check", "--config", "gateway.toml"], words].concat(), b"");
+        (output.status.code(), text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let about = |wanted: &str| {
+        let (code, all) = said(&[]);
+        assert!(code == Some(2) && all.contains(wanted), "{wanted}: {all}");
+        // On the machine of the file it may be another one.
+        assert_eq!(said(&["--offline"]).0, Some(0));
+    };
+    set("state", 0o700);
+    about("`token_file` of [metrics]");
+    std::fs::write(folder.path("token"), "short").unwrap();
+    set("token", 0o640);
+    about("`token_file` of [page]");
+    std::fs::write(folder.path("token"), "0123456789abcdef\n").unwrap();
+    set("token", 0o644);
+    about("can be read by");
+    set("token", 0o640);
+    assert!(!said(&[]).1.contains("token_file"));
+    set("state", 0o770);
+    about("others can write to it");
+    set("state", 0o755);
+    assert!(!said(&[]).1.contains("others can write"));
+}
+
 #[test]
 fn check_refuses_what_can_never_work() {
     let folder = Folder::new();

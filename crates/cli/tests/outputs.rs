@@ -63,6 +63,7 @@ fn an_output_in_the_place_of_an_input_is_refused_and_nothing_is_touched() {
     let folder = Folder::new();
     std::os::unix::fs::symlink("a.pcap", folder.path("link.pcap")).unwrap();
     fs::hard_link(folder.path("a.pcap"), folder.path("hard.pcap")).unwrap();
+    fs::create_dir(folder.path("state")).unwrap();
     let before = contents(folder.0.path());
     for args in [
         "seal --sas sas.toml a.pcap -o sas.toml",
@@ -72,6 +73,9 @@ fn an_output_in_the_place_of_an_input_is_refused_and_nothing_is_touched() {
         "seal --sas sas.toml a.pcap -o link.pcap",
         "seal --sas sas.toml link.pcap -o hard.pcap",
         "open --sas sas.toml a.pcap -o hard.pcap",
+        "seal --sas sas.toml a.pcap -o state/records.log",
+        "seal --sas sas.toml a.pcap -o new.pcap --icmp state/manifest.json --address 10.1.0.1",
+        "seal --sas sas.toml --state sub a.pcap -o sub/../sub/lock",
         "seal --sas sas.toml a.pcap -o new.pcap --icmp a.pcap --address 10.1.0.1",
         "seal --sas sas.toml a.pcap -o new.pcap --icmp ./new.pcap --address 10.1.0.1",
         "simulate scenario.toml --out .",
@@ -132,17 +136,30 @@ fn a_gateway_does_not_write_over_the_files_that_it_reads() {
     let sas = fs::read_to_string(folder.path("sas.toml")).unwrap();
     let rest = format!("[[outside]]\nkind = \"raw\"\n[keys]\nsource = \"static\"\n{sas}");
     fs::create_dir(folder.path("run")).unwrap();
+    fs::create_dir(folder.path("st")).unwrap();
+    folder.write("token", "0123456789abcdef");
     for (line, well) in [
         ("esp_sa_export = \"key\"", false),
         ("esp_sa_export = \"run/../g.toml\"", false),
         ("esp_sa_export = \"exported\"", true),
         ("control = { socket = \"sub/../key\" }", false),
+        ("page = { listen = \"./key\" }", false),
+        (
+            "metrics = { listen = \"127.0.0.1:9464\", token_file = \"token\" }\nesp_sa_export = \"token\"",
+            false,
+        ),
+        ("esp_sa_export = \"st/records.log\"", false),
+        ("esp_sa_export = \"sub/../st/gateway.lock\"", false),
+        ("control = { socket = \"st/manifest.json\" }", false),
+        ("esp_sa_export = \"st/exported\"", true),
     ] {
         folder.write("exported", "of an earlier run");
+        let first = "source = \"static\"\n";
+        let rest = rest.replace(first, &format!("{first}state = \"st\"\n"));
         folder.write("g.toml", &format!("{line}\n{rest}"));
         let output = folder.run("check --config g.toml");
         let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(said.contains("names a file that the gateway reads"), !well, "{line}: {said}");
+        assert_eq!(said.contains("names a file that the gateway uses"), !well, "{line}: {said}");
         assert_eq!(output.status.code(), Some(if well { 0 } else { 2 }), "{line}: {said}");
     }
 }

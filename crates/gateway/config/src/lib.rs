@@ -57,6 +57,10 @@ use reader::{Context, Reader};
 /// Where the system keeps state of its services.
 pub const SYSTEM_DIRECTORY: &str = "/var/lib/forebay";
 
+/// Files of a state directory, which nothing else may be written over.
+pub const STATE_FILES: [&str; 7] =
+    ["records.log", "manifest.json", "accepted.json", "lock", "manifest.lock", "gateway.lock", "records.tmp"];
+
 /// What a gateway's file says.
 #[derive(Debug)]
 pub struct Config {
@@ -229,7 +233,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let cluster = operation::cluster(top, context);
     let control = operation::control(top, context);
     let metrics = operation::metrics(top, context);
-    let page = operation::page(top, control.as_ref(), context);
+    let page = operation::page(top, control.as_ref(), metrics.as_ref().and_then(Option::as_ref), context);
     let log = operation::log(top, context);
     let taps = operation::taps(top, context);
     let mut keys = keys?;
@@ -382,18 +386,25 @@ fn check_written(config: &Config, name: &str, top: &Table, context: &Context<'_>
     if let KeySource::Static { sas: Some(path), .. } = &config.keys.source {
         read.extend(sas::files_named(path));
     }
-    let socket = match top.get("control").map(|node| &node.value) {
-        Some(Value::Table(table)) => table.get("socket"),
+    // Without `state` it is the environment that says where, and the start that refuses it.
+    read.extend(config.keys.state.iter().flat_map(|state| STATE_FILES.map(|name| state.join(name))));
+    let key_of = |section: &str, key: &str| match top.get(section).map(|node| &node.value) {
+        Some(Value::Table(table)) => table.get(key),
+        _ => None,
+    };
+    let page = match &config.page {
+        Some(LivePage { listen: Listen::Unix(control), .. }) => Some(control.socket.as_path()),
         _ => None,
     };
     let written = [
         ("esp_sa_export", config.esp_sa_export.as_deref(), top.get("esp_sa_export")),
-        ("socket", Some(config.control.socket.as_path()), socket),
+        ("socket", Some(config.control.socket.as_path()), key_of("control", "socket")),
+        ("listen", page, key_of("page", "listen")),
     ];
     for (key, path, node) in written {
         let Some((path, node)) = path.zip(node) else { continue };
         if let Err(same) = forebay_links::output::keep_apart(&read, [path]) {
-            let message = format!("`{key}` names a file that the gateway reads: {same}");
+            let message = format!("`{key}` names a file that the gateway uses: {same}");
             let help = "give it a name that no other file has".to_owned();
             context.findings.borrow_mut().add(Problem::Conflict { message, help }, node.place.clone());
         }

@@ -541,10 +541,11 @@ pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metri
     Some(Some(Metrics { listen, token_file }))
 }
 
-/// `control` has the permissions of a Unix socket.
+/// `control` has the permissions of a Unix socket; two servers cannot have one address.
 pub(super) fn page(
     top: &Table,
     control: Option<&Control>,
+    metrics: Option<&Metrics>,
     context: &Context<'_>,
 ) -> Option<Option<LivePage>> {
     let Some(section) = there("page", top, context) else { return Some(None) };
@@ -560,6 +561,17 @@ pub(super) fn page(
     } else {
         Listen::Tcp(section.parsed("listen", WHERE)?)
     };
+    if let (Listen::Tcp(address), Some(Metrics { listen: other, .. })) = (&listen, metrics)
+        && address.port() == other.port()
+        && address.is_ipv4() == other.is_ipv4()
+        && (address.ip() == other.ip() || address.ip().is_unspecified() || other.ip().is_unspecified())
+    {
+        section.conflict(
+            "listen",
+            format!("the metrics are served at {other}"),
+            "give the page a port of its own, such as 9465",
+        );
+    }
     let token_file = match section.has("token_file").then(|| section.path("token_file")) {
         Some(path) => Some(path?),
         None => None,

@@ -332,6 +332,16 @@ fn a_live_page_beyond_loopback_requires_a_token() {
         ),
         ("listen = \"[::]:9465\"", "every host that can reach [::]:9465", "ssh -L"),
         ("listen = \"localhost\"", "`listen`", "the path of a Unix socket"),
+        (
+            "listen = \"127.0.0.1:9464\"\n[metrics]\nlisten = \"127.0.0.1:9464\"",
+            "the metrics are served at",
+            "a port of its own",
+        ),
+        (
+            "listen = \"127.0.0.1:9464\"\n[metrics]\nlisten = \"0.0.0.0:9464\"\ntoken_file = \"t\"",
+            "the metrics are served at",
+            "a port of its own",
+        ),
         ("listen = \"/run/forebay/control.sock\"", "`listen` is the control socket", "a path of its own"),
         ("clients = 5", "[page] has no `listen`", "add `listen"),
         ("listen = \"127.0.0.1:1\"\nhosts = [\"gw.example:80\"]", "gw.example:80", "without port"),

@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -206,6 +206,11 @@ fn bind(control: &Control) -> io::Result<UnixListener> {
     if UnixStream::connect(path).is_ok() {
         let message = format!("another gateway is listening on {}", path.display());
         return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+    }
+    // One of an earlier run is replaced; a file with something in it is not.
+    if fs::metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
+        let message = format!("{} is there and is no socket; give the socket another name", path.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
     }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(directory) = directory {

@@ -30,7 +30,9 @@ pub const KEYS: Part = once(
         key(
             "state",
             Path,
-            Means("the user's state directory; for root and with `user`, `/var/lib/forebay`"),
+            Means(
+                "`$FOREBAY_STATE`, or the user's state directory below `$HOME`; for root without a home and with `user`, `/var/lib/forebay`",
+            ),
             "directory that records used IVs and sequence numbers and received packets, so that a restart repeats none",
             "\"/var/lib/forebay\"",
         ),
