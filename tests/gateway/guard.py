@@ -262,9 +262,13 @@ def follows():
     for words in (["-4", "route", "flush", "type", "blackhole"], ["-6", "route", "flush", "type", "blackhole"],
                   ["-4", "route", "flush", "dev", "fb0"], ["route", "replace", "10.2.0.0/16", "via", "192.0.2.2"],
                   ["-4", "addr", "flush", "dev", "fb0"], ["-6", "addr", "flush", "dev", "fb0", "scope", "global"],
-                  ["link", "set", "fb0", "down"]):
+                  ["link", "set", "fb0", "down"], ["link", "set", "fb0", "name", "fb9"]):
         lines, began = lab.log("a").count("installed again"), time.monotonic()
-        ip("gw-a", *words)
+        ip("gw-a", *words, check="name" not in words)
+        if "name" in words and "fb9" not in ip("gw-a", "link"):
+            # Before Linux 6.2.
+            for old in (["link", "set", "fb0", "down"], words, ["link", "set", "fb9", "up"]):
+                ip("gw-a", *old)
         if "replace" in words:
             wait_until(lambda: "10.2.0.0/16 dev fb0" in ip("gw-a", "route"), "the route to the interface")
             ip("gw-a", "route", "del", "10.2.0.0/16", "via", "192.0.2.2")
@@ -572,6 +576,47 @@ def first_of_all():
     print(f"guard: {len(BROKEN)} starts that fail close the host first, as after a boot, and so does `guard load`; nothing passes, IPv4 and IPv6")
 
 
+def before_the_daemon(mark, template):
+    """A boot: the gateway is there before the IKE daemon, which took its policies with it when the host was shut down."""
+    edit("a", 'routes = ["10.5.0.0/16", "10.2.0.0/16"]\n', "")
+
+    def begin():
+        since = len(lab.log("a"))
+        start("a", wait=False)
+        wait_until(lambda: "gateway started" in lab.log("a")[since:], "the gateway with keys from the kernel")
+
+    def add():
+        for way, source, destination in (("out", "10.1.0.0/16", "10.5.0.0/16"), ("in", "10.5.0.0/16", "10.1.0.0/16")):
+            xfrm("policy", "add", "src", source, "dst", destination, "dir", way, *mark, *template)
+        wait_until(lambda: "10.5.0.0/16 dev fb0" in ip("gw-a", "route"), "the route of a policy")
+
+    def passes():
+        wire = Wire()
+        send("host-a", "10.5.0.1", 0, 50).wait(timeout=30)
+        time.sleep(0.3)
+        return len([one for kind, left, one in wire.end() if left and kind == 0x0800 and one[16:18] == bytes([10, 5])])
+
+    begin()
+    add()
+    xfrm("policy", "flush")
+    wait_until(lambda: "10.5.0.0/16" not in table(), "the rules to follow")
+    assert passes(), "nothing leaves anyway; the test is worth nothing"
+    kill("a", signal.SIGTERM)
+    assert "10.5.0.0/16" in saved(), saved()
+    as_after_a_boot()
+    since = len(lab.log("a"))
+    begin()
+    wait_until(lambda: "no policy that protects yet" in lab.log("a")[since:], "the gateway to wait for the daemon")
+    assert "10.5.0.0/16" in table() and "blackhole 10.5.0.0/16" in ip("gw-a", "route"), table()
+    assert passes() == 0 and forge("10.5.0.1", "10.1.0.10") == 0, "open until the daemon has begun"
+    add()
+    assert passes() == 0
+    # From then on the kernel's policies are followed, wherever they go.
+    xfrm("policy", "flush")
+    wait_until(lambda: "10.5.0.0/16" not in table() and "10.5.0.0/16" not in ip("gw-a", "route"), "the rules to follow")
+    kill("a", signal.SIGTERM)
+
+
 POLICY = ["src", "10.1.0.0/16", "dst", "10.5.0.0/16", "dir"]
 
 
@@ -643,6 +688,7 @@ def kernel():
         assert "10.5.0.0" in printed.stdout, printed.stdout
         xfrm("policy", "flush")
         kill("a", signal.SIGTERM)
+        before_the_daemon(mark, template)
         print("guard: the kernel's policies are followed; without any, over the limit and with two templates packets are dropped")
     assert before
     with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:

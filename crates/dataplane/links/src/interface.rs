@@ -59,6 +59,34 @@ impl Interface {
         Request::new(RTM_NEWLINK, 0).link(self.index, up, IFF_UP).send(&self.netlink)
     }
 
+    /// Gives it the name back by which it was asked for, if it has another one now; whether it had. Kernels before 6.2 rename
+    /// only an interface that is down: there it loses its routes, and IPv6 addresses.
+    ///
+    /// # Errors
+    /// As [`Interface::set_up`]; `AlreadyExists` if another interface has the name.
+    pub fn keep_name(&self) -> io::Result<bool> {
+        if name_of(self.index)? == self.name {
+            return Ok(false);
+        }
+        let name = [self.name.as_bytes(), &[0]].concat();
+        let rename = || {
+            Request::new(RTM_NEWLINK, 0)
+                .link(self.index, 0, 0)
+                .attribute(IFLA_IFNAME, &name)
+                .send(&self.netlink)
+        };
+        match rename() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                self.set_up(false)?;
+                let renamed = rename();
+                self.set_up(true)?;
+                renamed?;
+            }
+            renamed => renamed?,
+        }
+        Ok(true)
+    }
+
     /// Sets the largest packet in bytes.
     ///
     /// # Errors
@@ -358,6 +386,7 @@ const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_EXCL: u16 = 0x200;
 const NLM_F_CREATE: u16 = 0x400;
 const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_STATS64: u16 = 23;

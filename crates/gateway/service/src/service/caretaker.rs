@@ -7,6 +7,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -47,6 +48,11 @@ struct Care {
     routes: RouteTable,
     offloads: Offloads,
     saving: Mutex<Option<Saving>>,
+    /// Whether SAs and policies are the kernel's.
+    is_the_kernels: bool,
+    /// What the last start guarded is guarded until the kernel has a policy that protects: after a boot it has none before the IKE
+    /// daemon has begun.
+    waits: AtomicBool,
 }
 
 /// Where rules are saved, and which were last.
@@ -70,10 +76,14 @@ impl Caretaker {
         let guard = Guard::new(config, host.firewall(), host.interfaces(), last.entries)
             .map_err(link_error(GUARD))?;
         last.host.iter().for_each(|last| guard.forget(&last.table));
+        let is_the_kernels = matches!(config.keys.source, KeySource::Xfrm(_));
+        let waits =
+            is_the_kernels && guard.map_entries(|entries| entries.iter().any(|entry| !entry.bypasses));
         let saving = to.map(|to| Saving { to, saved: None, looks: 0, has_failed: false });
         let offloads = Offloads::new(host.interfaces());
         offloads.configure(config);
-        let care = Care { guard, routes: RouteTable::default(), offloads, saving: Mutex::new(saving) };
+        let (routes, saving, waits) = (RouteTable::default(), Mutex::new(saving), AtomicBool::new(waits));
+        let care = Care { guard, routes, offloads, saving, is_the_kernels, waits };
         let has_threads = host.has_threads();
         let caretaker = Caretaker { care: Arc::new(care), thread: Arc::default(), has_threads };
         let discarded = caretaker.attach(config, host).and_then(|()| {
@@ -136,6 +146,7 @@ impl Caretaker {
     /// # Errors
     /// If a network cannot be routed.
     pub fn route(&self, config: &Config) -> Result<(), StartError> {
+        self.care.routes.interface_opened();
         // What the kernel's policies protect is not known yet, or known already.
         if !comes_from_kernel(config) {
             self.set(config.routes(), discarded(config), true)?;
@@ -155,7 +166,18 @@ impl Caretaker {
     pub fn on_policies(&self, config: &Config) -> OnPolicies {
         let (care, is_ours) = (self.care.clone(), comes_from_kernel(config));
         Box::new(move |policies, are_all| {
-            // Rules that an earlier run has left guard more than the first few policies do.
+            let protects = |policy: &&forebay_xfrm::Policy| {
+                use forebay_xfrm::PolicyAction::{Protect, Refused};
+                matches!(&policy.action, Protect(_))
+                    || matches!(&policy.action, Refused(refused) if !refused.bypasses)
+            };
+            // Rules that an earlier run has left guard more than the first few policies do, or than none does.
+            let protects_any = policies.iter().any(|policy| protects(&policy));
+            let are_all = are_all && !care.waits_for(protects_any);
+            if are_all && !protects_any {
+                // What they were is saved before they are forgotten.
+                care.save(true);
+            }
             if are_all {
                 care.guard.set(guard::entries(policies.iter()));
                 care.look_after_offloads(true);
@@ -164,13 +186,9 @@ impl Caretaker {
                 return;
             }
             // What was to be protected and cannot be is dropped by the engine, where it would leave in the clear otherwise.
-            let protects = |policy: &&forebay_xfrm::Policy| {
-                use forebay_xfrm::PolicyAction::{Protect, Refused};
-                let wants = matches!(&policy.action, Protect(_))
-                    || matches!(&policy.action, Refused(refused) if !refused.bypasses);
-                policy.way == forebay_xfrm::Way::Out && wants
-            };
-            let networks = policies.iter().filter(protects).flat_map(|policy| prefixes(&policy.remote_ts));
+            let leaves =
+                |policy: &&forebay_xfrm::Policy| policy.way == forebay_xfrm::Way::Out && protects(policy);
+            let networks = policies.iter().filter(leaves).flat_map(|policy| prefixes(&policy.remote_ts));
             let networks: Vec<_> = networks.collect();
             // Those of the last time are discarded until all policies are known.
             let kept = if are_all { vec![] } else { care.routes.discarded() };
@@ -231,6 +249,18 @@ fn discarded(config: &Config) -> Vec<IpNet> {
 }
 
 impl Care {
+    /// Whether the kernel has no policies yet, by whether those that it has protect anything.
+    fn waits_for(&self, protects: bool) -> bool {
+        if protects {
+            self.waits.store(false, Ordering::Relaxed);
+        } else if self.waits.load(Ordering::Relaxed) {
+            tracing::info!(
+                "the kernel has no policy that protects yet: what the last start guarded stays guarded until it has"
+            );
+        }
+        self.waits.load(Ordering::Relaxed)
+    }
+
     /// Looks after the host until there is nobody to do it for.
     fn look_until(&self, asleep: &Receiver<()>) {
         while asleep.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -266,6 +296,12 @@ impl Care {
         }
         saving.looks = 0;
         let saved = Saved { discarded: self.routes.discarded(), ..self.guard.to_save() };
+        // A daemon that ends takes its policies with it, at every shutdown too: the next boot is to begin with what they protected.
+        let protects_nothing = saved.entries.iter().all(|entry| entry.bypasses);
+        if self.is_the_kernels && saved.host.is_some() && protects_nothing {
+            saving.saved = Some(versions);
+            return;
+        }
         match saving.to.write(saved) {
             Ok(()) => (saving.saved, saving.has_failed) = (Some(versions), false),
             Err(error) => {

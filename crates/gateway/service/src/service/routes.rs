@@ -37,8 +37,8 @@ pub trait Routing: Send {
     /// What the system says; `AlreadyExists` if it is routed there.
     fn add_route(&self, network: IpNet) -> io::Result<()>;
 
-    /// Gives the interface the addresses back that it has lost, and the settings by which the gateway's ICMP errors come
-    /// in; how many.
+    /// Gives the interface the name and the addresses back that it has lost, and the settings by which the gateway's ICMP errors
+    /// come in; how many.
     ///
     /// # Errors
     /// What the system says.
@@ -206,7 +206,9 @@ impl Routing for Kernel {
     }
 
     fn keep_addresses(&self) -> io::Result<u64> {
-        let mut restored = 0;
+        let was_renamed = Cell::new(false);
+        self.with(|interface| interface.keep_name().map(|renamed| was_renamed.set(renamed)))?;
+        let mut restored = u64::from(was_renamed.get());
         for one in &self.addresses {
             match self.with(|interface| interface.keep_address(one.addr(), one.prefix_len())) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -281,6 +283,8 @@ struct Table {
     /// `None` where routes are the system's.
     routing: Option<Box<dyn Routing>>,
     blackhole: Blackhole,
+    /// Whether there is one.
+    has_interface: bool,
     /// Routed to the interface.
     networks: BTreeSet<IpNet>,
     /// Discarded behind all other routes: these and more.
@@ -307,6 +311,12 @@ impl RouteTable {
         };
         table.routing = routing;
         table.networks.clear();
+        table.has_interface = false;
+    }
+
+    /// The interface is there from now on.
+    pub fn interface_opened(&self) {
+        self.lock().has_interface = true;
     }
 
     /// Takes over what an earlier start has discarded: [`RouteTable::set`] removes of it what is not to be discarded any more.
@@ -316,7 +326,9 @@ impl RouteTable {
 
     /// The interface and the routes to it go.
     pub fn detach(&self) {
-        self.lock().networks.clear();
+        let table = &mut *self.lock();
+        table.networks.clear();
+        table.has_interface = false;
     }
 
     /// Whether routes are the gateway's.
@@ -434,8 +446,7 @@ impl Table {
     }
 
     fn lend_address(&self, own: &[(IpAddr, IpAddr)]) {
-        // Without an interface there are no networks.
-        let Some(routing) = self.routing.as_ref().filter(|_| !self.networks.is_empty()) else { return };
+        let Some(routing) = self.routing.as_ref().filter(|_| self.has_interface) else { return };
         if let Err(error) = routing.lend_address(own) {
             tracing::debug!(%error, "cannot lend the interface an address");
         }
@@ -447,11 +458,11 @@ impl Table {
         let discards = self.discarded().map(|network| (network, true));
         let all = discards.chain(self.networks.iter().map(|&network| (network, false)));
         let (mut restored, mut seen, mut trouble) = (0, 0, None::<String>);
-        // Without an interface there are no networks. Routes may need the addresses.
-        if !self.networks.is_empty() {
+        // Routes may need the addresses.
+        if self.has_interface {
             match routing.keep_addresses() {
                 Ok(addresses) => restored += addresses,
-                Err(error) => trouble = Some(format!("address of the interface: {error}")),
+                Err(error) => trouble = Some(format!("name or address of the interface: {error}")),
             }
         }
         for (network, discards) in all.skip(self.looked_at).take(LOOKED_AT) {
@@ -469,7 +480,7 @@ impl Table {
         if restored > 0 {
             tracing::warn!(
                 routes = restored,
-                "routes to protected networks, or addresses or settings of the interface, were deleted or changed by another program; they are installed again. Have it leave this interface alone (docs/troubleshooting.md)"
+                "routes to protected networks, or the name, addresses or settings of the interface, were deleted or changed by another program; they are installed again. Have it leave this interface alone (docs/troubleshooting.md)"
             );
         }
         if let Some(trouble) = trouble.as_ref().filter(|_| self.trouble != trouble) {
