@@ -224,7 +224,7 @@ fn a_note_that_is_missing_is_an_error_until_an_operator_says_that_it_is_lost() {
     let next = restarted(&store);
     let is_missing =
         |error: &IvStoreError| matches!(error, IvStoreError::Missing { path: lost } if *lost == path);
-    assert_eq!(next.provenance().unwrap().missing, [path.clone()]);
+    assert_eq!(next.provenance().unwrap().missing, std::slice::from_ref(&path));
     assert!(is_missing(&next.verify().unwrap_err()));
     for role in [Role::Alone, Role::Pair] {
         assert!(is_missing(&next.enter(role).unwrap_err()));
