@@ -150,7 +150,8 @@ impl IvStore {
     pub fn claim(&self) -> Result<Lock, IvStoreError> {
         let path = self.directory.join("gateway.lock");
         let failed = |error| IvStoreError::Write { path: path.clone(), error };
-        self.files.make_directory(&self.directory).map_err(failed)?;
+        let refused = |error| IvStoreError::Write { path: self.directory.clone(), error };
+        self.files.make_directory(&self.directory).map_err(refused)?;
         let lock = self.files.try_lock(&path).map_err(failed)?;
         lock.ok_or_else(|| IvStoreError::InUse { directory: self.directory.clone() })
     }

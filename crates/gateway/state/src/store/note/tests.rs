@@ -129,8 +129,8 @@ fn a_directory_that_others_can_change_is_refused() {
     for mode in [0o777, 0o770, 0o702, 0o1777] {
         set(mode);
         let error = store.claim().err().unwrap();
-        let IvStoreError::Write { error, .. } = error else { panic!("{error}") };
-        assert!(error.to_string().contains("others can write to it"), "{error}");
+        let IvStoreError::Write { error, path } = error else { panic!("{error}") };
+        assert!(error.to_string().contains("others can write to it") && path == store.directory(), "{error}");
         assert!(uses(&store)[..6].iter().all(Result::is_err));
         let exposed = store.exposed().unwrap();
         let said = (exposed.to_string(), miette::Diagnostic::help(&exposed).unwrap().to_string());
