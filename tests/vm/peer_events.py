@@ -129,7 +129,7 @@ def acquire_gateway(pair):
 
 def acquire_peer(pair):
     if pair.theirs.name == "openiked":
-        raise Unable("openiked answers no acquire of Linux's")
+        raise Unable("openiked does not react to acquires of Linux")
     pair.configure(Case(child=("", "start_action = trap")))
     if pair.theirs.name == "libreswan":
         pair.b.sh("ipsec whack --route --name net || true")
@@ -253,11 +253,11 @@ def kill_gateway(pair):
 
 def move(pair):
     if pair.theirs.name == "openiked":
-        raise Unable("openiked's MOBIKE answers a move, it does not announce one")
+        raise Unable("openiked's MOBIKE responds to an address change, it does not announce one")
     pair.configure(Case(any_address=True, connection=("mobike = yes", "mobike = yes")), connect=pair.theirs)
     if pair.theirs.name == "libreswan":
         raise Unable(
-            "libreswan moves only with left=%defaultroute and a default route, which these machines have not"
+            "libreswan changes its address only with left=%defaultroute and a default route, which these machines do not have"
         )
     try:
         with pair.traffic():
@@ -359,7 +359,7 @@ def children(pair):
         # A connection's networks are one child SA to it, whatever is asked for. Its policies in Linux have reqid 0 and its SAs no
         # selector, so the newest SA seals all of them, which the gateway refuses (in_tmpl_mismatch, RFC 4301 5.2).
         raise Unable(
-            "openiked answers a request for any child SA with the networks of all, and Linux seals everything by the newest SA"
+            "openiked answers a request for any child SA with the networks of all children, and Linux encrypts all packets with the newest SA"
         )
     networks = {
         "net": ("10.1.0.0/16", "10.2.0.0/16"),
