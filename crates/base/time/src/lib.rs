@@ -1,8 +1,17 @@
 //! Points in time and durations as integer picoseconds.
 //!
-//! The engine measures them, the simulator computes them, and the scheduler receives them; this crate reads no clock.
-//! With whole picoseconds equal times are equal on every machine. 64 bits of them last 213 days, and arithmetic
-//! saturates there instead of wrapping.
+//! The engine measures them, the simulator computes them, and the scheduler receives them; this crate reads no clock. Equal times are equal on
+//! every machine, because they are whole picoseconds. 64 bits of them last 213 days, and arithmetic saturates there instead of wrapping.
+//!
+//! ```
+//! use forebay_time::{Duration, Time};
+//!
+//! let sent = Time::ZERO + Duration::from_micros(10);
+//! let received = sent + Duration::from_nanos(17_600);
+//! assert_eq!((received - sent).to_string(), "17.6 us");
+//! assert_eq!(std::time::Duration::from(received - sent).as_nanos(), 17_600);
+//! assert_eq!(sent - received, Duration::ZERO); // differences are never negative
+//! ```
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};

@@ -1,7 +1,16 @@
 //! Packet headers as checked views: IPv4, IPv6 and its extension headers, UDP, ESP, AH, AGGFRAG.
 //!
-//! A view that exists has been checked against the bytes it stands on, so its getters cannot
-//! fail; everything is `core` only and allocates nothing.
+//! `parse` checks the bytes once. A view that exists is consistent with its bytes, so its getters cannot fail. The crate is `core` only and
+//! allocates nothing.
+//!
+//! ```
+//! use forebay_wire::{Ip, protocol};
+//!
+//! let packet = [69, 0, 0, 20, 0, 0, 0, 0, 64, protocol::ESP, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+//! let Ok(Ip::V4(ip)) = Ip::parse(&packet) else { unreachable!() };
+//! assert_eq!((ip.protocol(), ip.ttl(), ip.source().octets()), (protocol::ESP, 64, [192, 0, 2, 1]));
+//! assert!(Ip::parse(&packet[..19]).is_err()); // its header ends behind the bytes
+//! ```
 #![no_std]
 
 pub mod aggfrag;

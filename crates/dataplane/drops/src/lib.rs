@@ -1,4 +1,16 @@
-//! Why packets are dropped: one list gives each reason its enum, name, explanation and remedy.
+//! Reasons for which packets are dropped. One list defines for each reason its enum variant, its name in counters, an explanation and a
+//! remedy; tables of the documentation and texts of commands are made from it.
+//!
+//! ```
+//! use forebay_drops::{DropCounts, DropReason};
+//!
+//! let mut drops = DropCounts::default();
+//! drops.count(DropReason::InEcn);
+//! for (reason, count) in drops.iter() {
+//!     println!("{count} {}: {}; {}", reason.name(), reason.explanation(), reason.remedy());
+//! }
+//! assert_eq!((drops.get(DropReason::InEcn), drops.total()), (1, 1));
+//! ```
 
 use forebay_planted::{Fault, planted};
 

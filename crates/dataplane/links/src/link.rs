@@ -1,4 +1,4 @@
-//! What all links have in common: whole IP packets in and out, in bursts.
+//! The interface of all links: whole IP packets in and out, in bursts.
 
 use std::io;
 use std::os::fd::BorrowedFd;

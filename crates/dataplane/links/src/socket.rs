@@ -1,4 +1,4 @@
-//! What the links over sockets have in common.
+//! The common part of links over sockets.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

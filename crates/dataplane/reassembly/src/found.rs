@@ -1,4 +1,4 @@
-//! What a received packet is to the reassembler.
+//! Classifies a received packet for the reassembler.
 
 use std::net::{IpAddr, Ipv6Addr};
 

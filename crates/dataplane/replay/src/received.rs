@@ -1,4 +1,4 @@
-//! What an inbound SA has received, in a form that can be kept beyond the life of the SA.
+//! The state of a replay window in a form that is kept beyond the life of the SA.
 
 /// Maximum number of gaps that are reported of a window: those closest to the highest number. Numbers in other gaps
 /// count as received.

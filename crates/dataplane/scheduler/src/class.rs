@@ -1,4 +1,4 @@
-//! Service classes: what is kept apart in the input, and who goes first.
+//! Service classes: separate inputs, and the order in which they are served.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! How a scheduler is set up, and what can be wrong with that.
+//! The configuration of a scheduler, and its errors.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a job asks for, and what that costs on one processor.
+//! The demand of a job, and its cost on one processor.
 
 use forebay_time::{Duration, PS_PER_S};
 

@@ -1,4 +1,4 @@
-//! Whose turn it is: strict classes by number, the weighted ones by deficit round robin.
+//! Chooses the class to serve next: strict classes by number, weighted classes by deficit round robin.
 //!
 //! The variant of Linux's `fq_codel`: a class is served while it has credit, pays after its job is
 //! known, and goes to the end of the line with a new quantum once its credit is spent. So a job need

@@ -1,4 +1,4 @@
-//! What enters the scheduler and what leaves it.
+//! The input and output of the scheduler.
 
 use forebay_time::{Duration, Time};
 

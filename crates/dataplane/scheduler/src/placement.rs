@@ -1,4 +1,4 @@
-//! What a placement policy is: the choice of a processor for each job, from candidates with their predicted times.
+//! The interface of a placement policy: it chooses a processor for each job from candidates with predicted times.
 //!
 //! A policy of one's own is a type with [`Placement`] and a [`PolicyKind`](crate::PolicyKind) that gives it a word and its
 //! parameters. After [`register`](crate::register) every file and command that takes a policy takes that word.

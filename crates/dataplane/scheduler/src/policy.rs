@@ -1,4 +1,4 @@
-//! Which processor a job goes to: the policies that files can name, each [`Placement`] in a file of its own.
+//! The placement policies that files can name, each [`Placement`] in a file of its own.
 //!
 //! Every policy looks only at processors that have the job's suite and have not been removed. Finishing time is a
 //! branch of its own, so that the others cost it nothing.

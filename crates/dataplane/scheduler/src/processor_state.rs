@@ -1,4 +1,4 @@
-//! What a processor has been given and has not done yet (\[H\] eqs 1-3, 6-11).
+//! The work that was given to a processor and is not done yet (\[H\] eqs 1-3, 6-11).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! How much later than predicted a processor's jobs are done, learnt from those that are.
+//! The tardiness of a processor: how much later than predicted its jobs are done, learnt from completed jobs.
 //!
 //! A prediction includes the cost of a job and of the jobs that wait before it. It does not include that a thread has
 //! to get a CPU first, which takes a hundred times as long as the job on a machine whose CPUs are all busy, nor that

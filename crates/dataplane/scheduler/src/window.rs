@@ -1,4 +1,4 @@
-//! The sliding window: which packets leave the input as one job, and when (\[S\] III-B).
+//! The sliding window: selects the packets that leave the input as one job (\[S\] III-B).
 //!
 //! Each service class has one.
 

@@ -1,4 +1,4 @@
-//! What selectors look at in a packet (RFC 4301 4.4.1.1).
+//! The fields of a packet that selectors are compared with (RFC 4301 4.4.1.1).
 
 use forebay_crypto::Direction;
 use forebay_wire::{Ip, Ipv4, Ipv6, protocol};

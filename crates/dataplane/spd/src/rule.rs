@@ -1,4 +1,4 @@
-//! Selectors of both sides made ready for packets: what an SA or a policy matches.
+//! Selectors of both sides, prepared for comparison with packets.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The usual SAs of recent pairs of addresses: where ports and the like make no difference, one look at the addresses is enough.
+//! A cache from pairs of addresses to SAs, for SAs whose selectors name neither ports nor protocols.
 
 use forebay_crypto::SessionId;
 use forebay_planted::{Fault, planted};

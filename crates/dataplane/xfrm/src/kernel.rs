@@ -1,4 +1,4 @@
-//! What the kernel says, as it says it (`linux/xfrm.h`).
+//! Messages of the kernel in its own representation (`linux/xfrm.h`).
 
 use std::fmt;
 use std::net::IpAddr;

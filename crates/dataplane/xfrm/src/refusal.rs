@@ -1,4 +1,4 @@
-//! Why something is left to the kernel.
+//! Reasons for which an SA or policy is left to the kernel.
 
 use std::fmt;
 

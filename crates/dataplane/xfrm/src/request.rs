@@ -1,4 +1,4 @@
-//! What is said to the kernel, and through it to the IKE daemon.
+//! Requests to the kernel, and through it to the IKE daemon.
 
 use std::net::IpAddr;
 

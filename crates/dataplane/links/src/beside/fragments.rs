@@ -1,4 +1,4 @@
-//! Which fragments are of ESP in UDP to our port: the first of a packet says it, the others have its identification.
+//! Recognizes fragments of ESP in UDP to the link's port: the first fragment has the ports, the others its identification.
 
 use std::net::IpAddr;
 

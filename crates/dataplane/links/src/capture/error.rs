@@ -1,4 +1,4 @@
-//! What can be wrong with a capture file, said so that a person can act on it.
+//! Errors of capture files, with their position and a hint.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! The way to an address: the interface, the next hop on it, and that one's address on the Ethernet.
+//! The route to an address: the interface, the next hop, and its Ethernet address.
 
 use std::io;
 use std::net::IpAddr;

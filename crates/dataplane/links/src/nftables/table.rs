@@ -1,4 +1,4 @@
-//! What a table is.
+//! The data model of a table.
 
 use std::net::IpAddr;
 

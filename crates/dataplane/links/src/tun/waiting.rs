@@ -1,4 +1,4 @@
-//! The packets that wait in a TUN device for its reader, and a bound on their number.
+//! Limits the number of packets that wait in a TUN device for the reader.
 //!
 //! The kernel's own bound, the device's queue length, counts what it hands over at once: a packet, or a batch of up to 64 that pass as one. A queue
 //! that is long enough for floods of single packets would hold batches for a second's work. So a program in the kernel counts packets in

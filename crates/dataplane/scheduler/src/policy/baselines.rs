@@ -1,4 +1,4 @@
-//! The policies that are there to be compared with.
+//! Baseline policies for comparisons.
 
 use crate::placement::{BurstView, Candidate, Candidates, Choice, Placement};
 

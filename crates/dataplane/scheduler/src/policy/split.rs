@@ -1,4 +1,4 @@
-//! Packets dealt out by fixed weights.
+//! A policy that distributes packets by fixed weights.
 
 use crate::placement::{BurstView, Candidates, Choice, Placement};
 

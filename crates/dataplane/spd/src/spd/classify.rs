@@ -1,4 +1,4 @@
-//! The first rule, in order, that a packet matches, out of very many.
+//! Finds the first rule, in order, that a packet matches, among many thousands.
 //!
 //! Rules stand in buckets by the prefixes of their remote and, inside, local addresses; a crowded bucket
 //! has the same for protocol and ports. A range is put under the two prefixes that cover it, so no rule

@@ -1,4 +1,4 @@
-//! What the policies say of a packet.
+//! The decision of the policies on a packet.
 
 use forebay_drops::DropReason;
 

@@ -1,4 +1,4 @@
-//! What was decided for recent flows: exact match, set-associative, bounded.
+//! Cached decisions for recent flows: exact match, set-associative, bounded.
 //!
 //! An entry is used only for the very key it was stored for, compared in full, and only while nothing
 //! has been changed since: each carries the generation of the databases that it was found in. So none can

@@ -1,4 +1,4 @@
-//! Numbers for things in an order, so that one can be put anywhere without renumbering many.
+//! Numbers for the elements of an ordered list, so that an insertion renumbers few of them.
 
 use std::collections::BTreeMap;
 

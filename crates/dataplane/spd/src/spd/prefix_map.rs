@@ -1,4 +1,4 @@
-//! Values by prefixes of numbers, and every value whose prefix a number has.
+//! A map from prefixes to values that returns the values of all prefixes of a number.
 //!
 //! A few are scanned. Many are hashed by (prefix, length), and a look-up asks once for each length
 //! that occurs: of those there are one to three in most networks, and never more than the bits of an
