@@ -121,7 +121,7 @@ const ROWS: &[Row] = &[
         "name = \"other\"\ndis",
         "server = \"core\"",
         "unknown server `core`",
-        "did you mean",
+        "expected `other`",
     ),
     (
         SIMULATE,
@@ -229,7 +229,7 @@ const ROWS: &[Row] = &[
         "overflow = \"block\"\n# \nbuffer = 0",
         "buffer = 0",
         "unknown key `buffer`",
-        "did you mean",
+        "no key here has a similar name",
     ),
     (SIMULATE, "buffer = 6", "buffer = -1", "buffer = -1", "`buffer` is -1", "1 to"),
     (SIMULATE, "buffer = 6\n", "", "[[stage]]\nname = \"crypto", "has no `buffer`", "add `buffer = 101`"),

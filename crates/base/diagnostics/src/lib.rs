@@ -5,7 +5,21 @@
 //! hint and a severity, and [`Finding::plain`] gives these as plain data. What can be wrong is the reader's own type, a
 //! [`Fault`]; [`Problem`] is that of the readers of keys and values.
 //!
-//! The types are miette's `Diagnostic`s; drawing them is for the program.
+//! The types are miette's `Diagnostic`s; the program renders them.
+//!
+//! ```
+//! use forebay_diagnostics::{Findings, Place, Problem, Text};
+//!
+//! let text = "windwo = 3\n";
+//! let mut findings = Findings::default();
+//! let problem = Problem::UnknownKey { key: "windwo".to_owned(), nearest: "window".to_owned() };
+//! findings.add(problem, Place { source: 0, span: 0..6 });
+//! let source = Text { title: "a.toml", name: "a.toml", shown: text, lines: true };
+//! let errors = findings.finish("a.toml", &[source]).unwrap_err();
+//! let plain = errors.findings()[0].plain();
+//! assert_eq!((plain.line, plain.message.as_str()), (Some(1), "unknown key `windwo`"));
+//! assert_eq!(plain.hint, "did you mean `window`?");
+//! ```
 
 mod finding;
 mod place;
@@ -14,5 +28,5 @@ mod report;
 
 pub use finding::{Fault, Finding, Plain};
 pub use place::{Located, Place};
-pub use problem::{Problem, nearest};
+pub use problem::{Problem, help_for_key, nearest};
 pub use report::{FileErrors, Findings, Lines, Text};

@@ -45,7 +45,7 @@ pub enum Problem {
     UnknownKey {
         /// The key.
         key: String,
-        /// The nearest known one.
+        /// The nearest known one; empty if none is near.
         nearest: String,
     },
     /// A key that has no default is absent.
@@ -116,7 +116,7 @@ impl fmt::Display for Problem {
             Problem::Syntax { message } => write!(f, "not TOML: {message}"),
             Problem::NoAssignment => f.write_str("`--set` without a key or without `=`"),
             Problem::NotThere { key, .. } => write!(f, "there is no `{key}` to remove"),
-            Problem::NotInside { step, found } => write!(f, "there is no `{step}` inside {found}"),
+            Problem::NotInside { step, found } => write!(f, "{found} has no key `{step}`"),
             Problem::NoElement { step, .. } => write!(f, "the list has no element `{step}`"),
             Problem::UnknownKey { key, .. } => write!(f, "unknown key `{key}`"),
             Problem::MissingKey { table, key, .. } => write!(f, "{table} has no `{key}`"),
@@ -147,14 +147,16 @@ impl Problem {
                 Some(name) => format!("did you mean `{name}`? A number, counted from 0, does too"),
                 None => "give a number, counted from 0".to_owned(),
             },
-            Problem::UnknownKey { nearest, .. } => format!("did you mean `{nearest}`?"),
+            Problem::UnknownKey { nearest, .. } => help_for_key(nearest),
             Problem::MissingKey { example, .. } => format!("add `{example}`"),
             Problem::WrongType { expected, .. } | Problem::OutOfRange { expected, .. } => expected.clone(),
             Problem::BadQuantity { expected, .. } => (*expected).to_owned(),
             Problem::UnknownWord { found, expected, .. } => {
-                let near = nearest(found, expected.iter().map(String::as_str)).unwrap_or_default();
                 let words = expected.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-                format!("expected {words}; did you mean `{near}`?")
+                match nearest(found, expected.iter().map(String::as_str)) {
+                    Some(near) => format!("expected {words}; did you mean `{near}`?"),
+                    None => format!("expected {words}"),
+                }
             }
             Problem::Conflict { help, .. } | Problem::Trace { help, .. } => help.clone(),
         }
@@ -180,9 +182,10 @@ impl Fault for Problem {
 
     fn expected(&self) -> Option<String> {
         match self {
-            Problem::UnknownKey { nearest: expected, .. }
-            | Problem::WrongType { expected, .. }
-            | Problem::OutOfRange { expected, .. } => Some(expected.clone()),
+            Problem::UnknownKey { nearest, .. } => (!nearest.is_empty()).then(|| nearest.clone()),
+            Problem::WrongType { expected, .. } | Problem::OutOfRange { expected, .. } => {
+                Some(expected.clone())
+            }
             Problem::MissingKey { example: expected, .. } | Problem::BadQuantity { expected, .. } => {
                 Some((*expected).to_owned())
             }
@@ -194,7 +197,19 @@ impl Fault for Problem {
     }
 }
 
-/// The candidate with the smallest edit distance.
+/// The candidate with the smallest edit distance, if it is near enough that the word may be a misspelling of it: two edits, or
+/// half of the longer one's letters.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates.into_iter().min_by_key(|candidate| strsim::levenshtein(word, candidate))
+    let distances = candidates.into_iter().map(|candidate| (strsim::levenshtein(word, candidate), candidate));
+    let (distance, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
+    let longer = word.chars().count().max(candidate.chars().count());
+    (distance < longer && distance <= (longer / 2).max(2)).then_some(candidate)
+}
+
+/// The hint for a key that is not known, with the nearest known one, which is empty if none is near.
+pub fn help_for_key(nearest: &str) -> String {
+    match nearest {
+        "" => "no key here has a similar name: remove it, or look the name up in docs/reference".to_owned(),
+        nearest => format!("did you mean `{nearest}`?"),
+    }
 }

@@ -1,6 +1,6 @@
 //! Findings of a text, as a report and as plain data.
 
-use forebay_diagnostics::{FileErrors, Findings, Place, Plain, Problem, Text};
+use forebay_diagnostics::{FileErrors, Findings, Place, Plain, Problem, Text, nearest};
 use miette::{Diagnostic, Severity};
 
 const TEXT: &str = "rate = 1\nwindwo = 0\n";
@@ -32,6 +32,23 @@ fn plain_data_has_what_was_found_and_expected_with_its_place() {
         hint: "did you mean `window`?".to_owned(),
     };
     assert_eq!(errors(findings).findings()[0].plain(), expected);
+}
+
+#[test]
+fn only_words_that_may_be_misspelt_have_a_hint() {
+    let known = ["window", "rate", "size"];
+    for (word, found) in [
+        ("windwo", Some("window")),
+        ("win", Some("window")),
+        ("rates", Some("rate")),
+        ("sizes_max", None),
+        ("policy", None),
+        ("x", None),
+    ] {
+        assert_eq!(nearest(word, known), found, "{word}");
+    }
+    let problem = Problem::UnknownKey { key: "policy".to_owned(), nearest: String::new() };
+    assert!(problem.help().contains("no key here has a similar name"), "{}", problem.help());
 }
 
 #[test]

@@ -62,9 +62,24 @@ pub struct Suite {
 pub struct SuiteError {
     /// The word that was not understood.
     pub found: String,
-    /// The nearest known proposal.
+    /// The nearest known proposal; empty if none is near.
     pub nearest: String,
 }
+
+impl SuiteError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self.nearest.as_str() {
+            "" => format!("there are {PROPOSALS}"),
+            nearest => format!("did you mean `{nearest}`? There are {PROPOSALS}"),
+        }
+    }
+}
+
+/// All proposals, for hints.
+pub const PROPOSALS: &str = "aes{128,192,256}{gcm,ccm}{8,12,16}, aes{128,192,256}gmac, chacha20poly1305, \
+    {aes{128,192,256}[ctr],3des,null}-{sha1,sha256,sha384,sha512,aesxcbc,aescmac}, and the weak ones with \
+    md5 or without integrity";
 
 impl fmt::Display for SuiteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -273,12 +288,24 @@ fn nearest_suite(word: &str) -> Option<Suite> {
         (known != meant, begun, if begun { strsim::levenshtein(&meant, &known) } else { 0 })
     };
     let strong = Suite::all().filter(|suite| !suite.is_weak());
-    strong.min_by_key(|suite| (distance(suite), std::cmp::Reverse(suite.icv_len())))
+    let found = strong.min_by_key(|suite| (distance(suite), std::cmp::Reverse(suite.icv_len())))?;
+    let (differs, _, edits) = distance(&found);
+    (!differs || is_near(edits, &meant, &plain(&found.to_string()))).then_some(found)
 }
 
-/// The candidate with the smallest edit distance to `word`, for hints in error messages.
+/// The candidate with the smallest edit distance to `word`, for hints in error messages; `None` if the word can hardly be a
+/// misspelling of it.
 pub fn nearest(word: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
-    candidates.into_iter().min_by_key(|candidate| strsim::levenshtein(word, candidate))
+    let distances =
+        candidates.into_iter().map(|candidate| (strsim::levenshtein(word, &candidate), candidate));
+    let (distance, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
+    is_near(distance, word, &candidate).then_some(candidate)
+}
+
+/// Whether so many edits may be a misspelling: two, or half of the longer word's letters.
+fn is_near(edits: usize, word: &str, candidate: &str) -> bool {
+    let longer = word.chars().count().max(candidate.chars().count());
+    edits < longer && edits <= (longer / 2).max(2)
 }
 
 #[cfg(test)]
@@ -312,5 +339,10 @@ mod tests {
         assert_eq!(nearest("aes-256-ccm"), "aes256ccm16");
         assert_eq!(nearest("chacha20-poly1305"), "chacha20poly1305");
         assert!(!nearest("md6").contains("md5"));
+        for word in ["nonsense", "serpent", "rsa", "default"] {
+            assert_eq!(nearest(word), "", "{word}");
+        }
+        let error = "nonsense".parse::<Suite>().unwrap_err();
+        assert!(error.hint().starts_with("there are aes{128"), "{}", error.hint());
     }
 }

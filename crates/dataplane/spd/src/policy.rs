@@ -1,4 +1,4 @@
-//! Policies: what is to be done with a packet (RFC 4301 4.4.1).
+//! Policies: the action for a packet (RFC 4301 4.4.1).
 
 use std::fmt;
 
@@ -93,7 +93,7 @@ pub enum PolicyError {
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PolicyError::NoSuchSa(session) => write!(f, "there is no SA number {}", session.0 + 1),
+            PolicyError::NoSuchSa(session) => write!(f, "no SA has the number {}", session.0 + 1),
             PolicyError::WrongDirection(session) => {
                 write!(f, "SA number {} is for the other direction", session.0 + 1)
             }

@@ -1,4 +1,4 @@
-//! What another version of the file changes in a running gateway.
+//! The changes between two versions of a configuration, as a running gateway applies them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What the guard of the host has to know of a file.
+//! The part of a configuration from which the rules of the host's guard are made.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};

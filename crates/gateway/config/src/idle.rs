@@ -1,4 +1,4 @@
-//! Notes keys that the rest of the file leaves without anything to do.
+//! Warnings about keys that have no effect because of other keys of the file.
 
 use forebay_scenario::Table;
 use forebay_scheduler::Service;

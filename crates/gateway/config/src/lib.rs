@@ -1,11 +1,34 @@
-//! The gateway's file: links, keys, processors, scheduler, limits and operation in one TOML file.
+//! The gateway configuration: links, keys, processors, scheduler, limits and operation in one TOML file.
 //!
-//! [`load`] reports everything that is wrong in one run, each with file, line, what was found, what was expected and
-//! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](forebay_sas); all other keys stand in [`schema`],
-//! from which the reference (`docs/reference/gateway.md`) is made. Nothing but files is looked at: neither interfaces nor the
-//! kernel, nor whether a processor is there.
+//! [`load`] and [`parse`] report every error in one run, each with file, line, what was found, what was expected and
+//! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](forebay_sas); all other keys are in [`schema`],
+//! from which the reference (`docs/reference/gateway.md`) is made. Only files are read: whether interfaces, kernel and processors
+//! support a configuration is the service's business.
+//!
+//! ```
+//! let text = r#"
+//! [[outside]]
+//! kind = "raw"
+//! [[sa]]
+//! name = "east"
+//! direction = "out"
+//! spi = 0x1001
+//! proposal = "aes128gcm16"
+//! key = "000102030405060708090a0b0c0d0e0f10111213"
+//! local = "192.0.2.1"
+//! remote = "192.0.2.2"
+//! remote_ts = ["10.2.0.0/16"]
+//! "#;
+//! let config = forebay_config::parse(text, "gateway.toml", "/etc/forebay".as_ref())?;
+//! assert_eq!(config.routes()[0].to_string(), "10.2.0.0/16");
+//!
+//! let errors = forebay_config::parse(&text.replace("spi", "spy"), "gateway.toml", "/etc/forebay".as_ref()).unwrap_err();
+//! assert_eq!((errors.findings()[0].line(), errors.findings().len()), (Some(4), 2)); // `spi` is missing, `spy` unknown
+//! # Ok::<(), forebay_sas::SasErrors>(())
+//! ```
 
 mod diff;
+mod ends;
 mod guard;
 mod idle;
 mod keys;
@@ -365,6 +388,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
     workers::check(config, context);
     per_cpu::check(config, text, context);
     check_carried(config, text, context);
+    ends::check(config, text, context);
     manual_keys::check(config, text, context);
     peer_names::check(config, text, context);
     routes::check(config, top, context);

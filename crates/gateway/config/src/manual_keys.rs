@@ -1,4 +1,4 @@
-//! What keys that a person gives lack beside those of an IKE daemon (RFC 8221 3, RFC 4107).
+//! Warnings about SAs with keys from files: suites that RFC 8221 3 forbids for them, and SAs without a lifetime (RFC 4107).
 
 use forebay_crypto::{Cipher, Suite};
 use forebay_sas::SaEntry;
@@ -15,8 +15,8 @@ pub(super) fn check(config: &Config, text: &str, context: &Context<'_>) {
         let Some(first) = all.next() else { return };
         let others = match all.count() {
             0 => String::new(),
-            1 => "; so has 1 other SA".to_owned(),
-            more => format!("; so have {more} other SAs"),
+            1 => " (1 other SA too)".to_owned(),
+            more => format!(" ({more} other SAs too)"),
         };
         context.advise(format!("{}{others}", what(first)), help, &place_of_sa(config, text, first));
     };
@@ -24,7 +24,7 @@ pub(super) fn check(config: &Config, text: &str, context: &Context<'_>) {
     note(
         &|entry| entry.direction == forebay_crypto::Direction::Open && entry.config.replay_window == 0,
         &|entry| {
-            format!("SA `{}` has no replay window: whoever records a packet can send it again", name(entry))
+            format!("SA `{}` has no replay window, so that recorded packets can be sent again", name(entry))
         },
         "leave out `replay_window`, or set it to the number of packets by which the network reorders",
     );
@@ -36,8 +36,8 @@ pub(super) fn check(config: &Config, text: &str, context: &Context<'_>) {
         &|entry| {
             let suite = entry.config.suite;
             format!(
-                "SA `{}` has {suite} with a key of the file, which RFC 8221 3 forbids: a repeated IV reveals plaintext, or lets \
-                 packets be forged",
+                "SA `{}` has {suite} with a key from a file, which RFC 8221 3 forbids: a repeated IV reveals plaintext or allows \
+                 forgery",
                 name(entry)
             )
         },
@@ -46,8 +46,8 @@ pub(super) fn check(config: &Config, text: &str, context: &Context<'_>) {
     );
     note(
         &|entry| is_endless(entry),
-        &|entry| format!("SA `{}` has no limit, and its key no end", name(entry)),
-        "set `life_bytes`, `life_packets` or `life_time`, and replace the keys before; or set `manual_keying = \"accepted\"` in \
+        &|entry| format!("SA `{}` has no lifetime, so that its key is used without limit", name(entry)),
+        "set `life_bytes`, `life_packets` or `life_time`, and replace the keys before it ends (`forebay tunnel roll`); or set `manual_keying = \"accepted\"` in \
          `[keys]`",
     );
 }

@@ -1,4 +1,4 @@
-//! `[offloads]`: which offloads of the host's interfaces the gateway looks after.
+//! `[offloads]`: the offloads of the host's interfaces that the gateway switches on.
 
 use forebay_scenario::Table;
 

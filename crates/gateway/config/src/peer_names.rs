@@ -1,5 +1,5 @@
-//! Peers that the file calls by their host names. Nothing is resolved here: who runs the gateway has names resolved, and
-//! takes the addresses into a copy of the file.
+//! Peers that a configuration gives by host name. This module resolves nothing: the caller resolves the names, and gets a copy
+//! of the configuration with their addresses.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -104,7 +104,7 @@ pub(super) fn check(config: &Config, text: &str, context: &Context<'_>) {
     let of_several = [("pair", config.pair.is_some()), ("cluster", config.cluster.is_some())];
     if let Some((what, _)) = of_several.into_iter().find(|(_, is_there)| *is_there) {
         let message = format!("`remote` of SA `{sa}` is the host name `{name}`, in the file of a {what}");
-        let help = "write the peer's address: each gateway would resolve the name by itself, and they could send to different hosts";
+        let help = "write the peer's address: each gateway would resolve the name separately, and they could send to different hosts";
         return refuse(message, help);
     }
     let names: BTreeSet<_> = config.names_wanted().into_iter().map(|(name, _)| name).collect();

@@ -1,4 +1,4 @@
-//! SAs that are bound to worker threads, beside the number of worker threads that there are.
+//! Checks that SAs with `cpu` belong to worker threads that exist.
 
 use forebay_crypto::Direction;
 use forebay_sas::mask;

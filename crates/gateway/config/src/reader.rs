@@ -1,4 +1,4 @@
-//! A section of the file, asked for its values by the rules of the schema.
+//! Reads one section of a configuration by the rules of the schema.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What the schema says of keys and what `docs/gateway.md` shows is read by the reader.
+//! Tests that the reader accepts the examples of the schema and of `docs/gateway.md`.
 
 use std::fmt::Write;
 use std::path::Path;

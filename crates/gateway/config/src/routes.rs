@@ -1,4 +1,4 @@
-//! Routes to what is protected.
+//! Routes to the protected networks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -150,8 +150,8 @@ fn check_peers(config: &Config, context: &Context<'_>) {
         if let Some(route) = routes.iter().find(captures) {
             let peer = name.map_or_else(|| address.to_string(), |name| name.to_string());
             let message = format!("the route to {route} also captures packets to the peer {peer}");
-            let help = "what is sealed would come back to be sealed: give the peer a route of its own, or the links a \
-                        `mark` and a routing rule for it";
+            let help = "protected packets would enter the tunnel again: add a route to the peer, or set `mark` of the links and add a \
+                        routing rule for it";
             context.advise(message, help, &super::whole());
         }
     }

@@ -1,5 +1,5 @@
-//! What a gateway's file may hold: one list from which the reader, its hints, the masking of what is shown and the
-//! reference (`docs/reference/gateway.md`) take every key.
+//! The schema of a gateway configuration: the one list of keys for the reader, its hints, the masking of quoted text, and the
+//! reference (`docs/reference/gateway.md`).
 
 mod disabled;
 pub(super) mod links;

@@ -1,4 +1,4 @@
-//! How many cores move packets: as many as the links have queues, and one more for each further core of the file.
+//! The number of worker threads: the largest number of queues of a link, and one for each further core of the file.
 
 use super::reader::Context;
 use super::{Config, InsideLink, NetworkDevice, OutsideLink, Processor, ProcessorKind, Xdp, whole};

@@ -1,4 +1,4 @@
-//! From what the file says to a database that packets go through.
+//! Builds the SA database of the data plane from a file's entries.
 
 use std::collections::HashSet;
 use std::fmt;

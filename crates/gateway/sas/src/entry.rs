@@ -1,4 +1,4 @@
-//! One SA out of its table.
+//! Reads one SA from its table.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -46,7 +46,7 @@ pub(super) struct Read {
 /// Reads an SA that begins on `line`. A value that is missing or wrong yields `None` and a finding.
 pub(super) fn read(sa: &Table<'_, '_>, line: usize, files: &KeyFiles, findings: &mut Findings) -> Read {
     sa.report_unknown_keys(findings);
-    let name = sa.or("name", (&*sa.name, 0..0), |key| sa.text(key, findings));
+    let name = sa.or("name", (&*sa.name, 0..0), |key| sa.name_of(key, findings));
     let direction = sa.required("direction", findings).and_then(|key| sa.word(key, DIRECTIONS, findings));
     let outer = sa.or("outer", None, |key| sa.text(key, findings).map(Some));
     let named = Named {
@@ -277,6 +277,11 @@ fn addresses(
     findings: &mut Findings,
 ) -> (Option<IpAddr>, (Option<IpAddr>, Option<HostName>)) {
     let local = sa.address("local", findings);
+    if let Some((found, span)) = &local
+        && let Some(is) = no_peer(found)
+    {
+        findings.add(Problem::NotOwn { found: *found, is }, span.clone(), "expected a unicast address");
+    }
     let remote = match sa.peer("remote", findings) {
         Some((Peer::Name(name), _)) => {
             let unspecified = local.as_ref().map(|(local, _)| match local {

@@ -1,4 +1,4 @@
-//! Problems of an SAs file with their places, shown with every key masked.
+//! Errors in an SAs file with their places. Quoted text has all keys masked.
 
 use std::ops::Range;
 

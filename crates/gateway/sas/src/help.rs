@@ -1,9 +1,9 @@
-//! What to do about each problem of an SAs file.
+//! The hint for each error in an SAs file.
 
 use std::borrow::Cow;
 use std::io;
 
-use forebay_crypto::{Cipher, Integrity, KeyError, Suite, nearest};
+use forebay_crypto::{Cipher, Integrity, KeyError, PROPOSALS, Suite, nearest};
 use forebay_ipsec::{MAX_WINDOW, MIN_PATH_MTU_V4, NEST_MAX};
 use forebay_wire::ipv6;
 
@@ -18,6 +18,9 @@ impl Problem {
         match self {
             Problem::Unreadable(error) if error.kind() == io::ErrorKind::NotFound => {
                 "check the path: the SAs file is a TOML file with one `[[sa]]` for each SA".into()
+            }
+            Problem::Unreadable(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                "give the path of a file in the directory, such as gateway.toml".into()
             }
             Problem::Unreadable(_) => "make the file readable for the user that runs Forebay".into(),
             Problem::TooLong { .. } => "check that this is the SAs file".into(),
@@ -37,7 +40,7 @@ impl Problem {
             }
             Problem::UnknownKey { key, nearest, within, belongs } => match belongs {
                 Some(belongs) => misplaced(key, *within, *belongs).into(),
-                None => format!("did you mean `{nearest}`?").into(),
+                None => forebay_diagnostics::help_for_key(nearest).into(),
             },
             Problem::MissingKey { key, .. } => example::of(key).into(),
             Problem::WrongType { key: "key" | "auth_key", .. } => {
@@ -52,10 +55,16 @@ impl Problem {
                     .map(|word| word.to_string())
                     .or_else(|| nearest(found, expected.iter().map(|word| word.to_string())));
                 let words = expected.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ");
-                format!("expected {words}; did you mean `{}`?", nearest.unwrap_or_default()).into()
+                match nearest {
+                    Some(nearest) => format!("expected {words}; did you mean `{nearest}`?").into(),
+                    None => format!("expected {words}").into(),
+                }
             }
             Problem::UnknownProposal { nearest, .. } => {
-                format!("did you mean `{nearest}`? There are {SUITES}").into()
+                match nearest.as_str() {
+                    "" => format!("there are {PROPOSALS}").into(),
+                    nearest => format!("did you mean `{nearest}`? There are {PROPOSALS}").into(),
+                }
             }
             Problem::WeakSuite { suite } => {
                 let why = match suite.integrity() {
@@ -88,10 +97,13 @@ impl Problem {
                 "write 192.0.2.1, 2001:db8::1 or a name such as vpn.example.org (RFC 1123 2.1); ports do not belong here".into()
             }
             Problem::NameRefused { .. } => "write the peer's address, such as 192.0.2.1 or 2001:db8::1".into(),
-            Problem::BadSelector { error, .. } => format!(
-                "{error}; selectors are like 10.1.0.0/16, 2001:db8:1::/48, 10.1.0.5-10.1.0.9 or 10.1.0.0/16[tcp/80]"
-            )
-            .into(),
+            Problem::BadSelector { found, error, .. } => {
+                const LIKE: &str = "write a selector such as 10.1.0.0/16, 2001:db8:1::/48, 10.1.0.5-10.1.0.9 or 10.1.0.0/16[tcp/80]";
+                match error {
+                    whole if whole == found => LIKE.into(),
+                    part => format!("`{part}` is wrong in it; {LIKE}").into(),
+                }
+            }
             Problem::HostBits { found, .. } => {
                 format!("the network is {}; the address alone would be {}", found.trunc(), found.addr())
                     .into()
@@ -130,7 +142,7 @@ impl Problem {
                 "the user that Forebay runs as must be able to read it: chgrp forebay, chmod 640".into()
             }
             Problem::KeyFileUnreadable { .. } => {
-                "a path that is not absolute starts at the directory of the SAs file".into()
+                "a relative path starts at the directory of the configuration or SAs file that names it".into()
             }
             Problem::KeyFileExposed { path, .. } => format!("chmod 600 {path}").into(),
             Problem::OverlappingSpi { peer: None, .. } => {
@@ -141,8 +153,7 @@ impl Problem {
             }
             Problem::SharedKey { .. } => {
                 "under a shared key IVs repeat, which reveals packets and lets others forge them: give each SA and each \
-                 direction its own key, for example from `openssl rand -hex 20` (16 bytes of key, 4 of salt), and give \
-                 the peer the same"
+                 direction its own key, made by `forebay keygen --proposal PROPOSAL FILE`, and give the peer the same"
                     .into()
             }
             Problem::OutOfRange { key: "mtu", .. } => format!(
@@ -236,6 +247,12 @@ impl Problem {
             Problem::NoPeer { .. } => {
                 "give the peer's unicast address; for a peer whose address changes, its first one, see `follow_peer`".into()
             }
+            Problem::NotOwn { .. } => {
+                "give the outer address that this host has on its interface to the peer".into()
+            }
+            Problem::BadName => {
+                "give a name of visible characters, such as name = \"east-out\", or remove the key".into()
+            }
             Problem::ReservedSpi { .. } => {
                 "give both sides an SPI of 0x100 or more (RFC 4303 2.1); the kernel refuses smaller ones".into()
             }
@@ -249,10 +266,6 @@ impl Problem {
 }
 
 const NAMELESS: &str = "An SA without a name is called sa-1, sa-2, ... by its position";
-
-const SUITES: &str = "aes{128,192,256}{gcm,ccm}{8,12,16}, aes{128,192,256}gmac, chacha20poly1305, \
-    {aes{128,192,256}[ctr],3des,null}-{sha1,sha256,sha384,sha512,aesxcbc,aescmac}, and the weak ones with \
-    md5 or without integrity";
 
 /// Where a key that means something elsewhere should stand.
 fn misplaced(key: &str, within: Option<Section>, belongs: Section) -> String {

@@ -79,7 +79,15 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Why an address can be no peer's.
+/// Why an address cannot be that of a peer, nor of this side: no host sends from it.
+///
+/// ```
+/// use forebay_sas::no_peer;
+///
+/// assert_eq!(no_peer(&"192.0.2.1".parse()?), None);
+/// assert_eq!(no_peer(&"224.0.0.1".parse()?), Some("a multicast address"));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 pub fn no_peer(address: &IpAddr) -> Option<&'static str> {
     match address {
         _ if address.is_unspecified() => Some("no address"),
@@ -87,6 +95,9 @@ pub fn no_peer(address: &IpAddr) -> Option<&'static str> {
         IpAddr::V4(v4) if v4.is_broadcast() => Some("the broadcast address"),
         IpAddr::V4(v4) if v4.octets()[0] == 0 => {
             Some("an address of this host on its own network (RFC 1122 3.2.1.3)")
+        }
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
+            Some("an IPv4 address in the notation of IPv6, which no packet carries (RFC 4291 2.5.5.2)")
         }
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Aggregation (IP-TFS) of an SA.
+//! The `iptfs` table of an SA: aggregation and fragmentation (RFC 9347).
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;

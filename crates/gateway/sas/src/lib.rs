@@ -5,13 +5,31 @@
 //! expected and a hint. Key material never leaves this module except as [`SaKeys`]: the source text
 //! that errors quote is a copy in which the keys are asterisks (see `mask`).
 //!
-//! In memory, the file's text, the text of key files and the decoded keys are wiped when dropped.
-//! Out of reach of that are: a key written with escapes (`"\u0030..."`), of which the TOML parser
-//! keeps a decoded copy; the parser's copy of the whole text after a syntax error; and, for a file
-//! that is a pipe, what its growing buffer leaves behind.
+//! In memory, the file's text, the text of key files and the decoded keys are wiped when dropped. Three copies are not
+//! wiped: that of a key written with escapes (`"\u0030..."`), which the TOML parser decodes; the parser's copy of the
+//! whole text after a syntax error; and, for a file that is a pipe, earlier buffers of the growing text.
 //!
-//! A gateway's file holds the same tables beside sections of its own ([`OtherKeys`]); its reader has them read by
-//! [`read_tables`]. [`esp_sa`] writes SAs for Wireshark.
+//! A gateway configuration contains the same tables beside sections of its own ([`OtherKeys`]); its reader calls
+//! [`read_tables`] for them. [`esp_sa`] writes SAs for Wireshark.
+//!
+//! ```
+//! let text = r#"
+//! [[sa]]
+//! direction = "out"
+//! spi = 0x1001
+//! proposal = "aes128gcm16"
+//! key = "000102030405060708090a0b0c0d0e0f10111213"
+//! local = "192.0.2.1"
+//! remote = "192.0.2.2"
+//! remote_ts = ["10.2.0.0/16"]
+//! "#;
+//! let file = forebay_sas::parse(text, "sas.toml")?;
+//! assert_eq!(file.entries[0].config.name, "sa-1");
+//!
+//! let errors = forebay_sas::parse(&text.replace("10.2.0.0/16", "10.2.0.5/16"), "sas.toml").unwrap_err();
+//! assert_eq!(errors.findings()[0].problem().to_string(), "prefix 10.2.0.5/16 in `remote_ts` has host bits set");
+//! # Ok::<(), forebay_sas::SasErrors>(())
+//! ```
 
 mod database;
 mod entry;

@@ -1,4 +1,4 @@
-//! How long an SA lives.
+//! Lifetimes of an SA.
 
 use forebay_ipsec::{Lifetime, Limits};
 use forebay_time::Duration;

@@ -1,4 +1,4 @@
-//! What of an SAs file may be shown.
+//! Masks keys in quoted text of an SAs file.
 //!
 //! The rule is lexical, because errors must be shown for texts that cannot be parsed: the value of a
 //! line is shown only if its key is known and no key material, and no run of `RUN` or more hex

@@ -1,4 +1,4 @@
-//! References to SAs by name, and what is inside of what.
+//! References to SAs by name, and nesting.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -132,7 +132,7 @@ impl Table<'_, '_> {
             })?;
         let label = match ps {
             None => "expected one like 90, \"90s\", \"30m\", \"1h\", \"10ms\"",
-            Some(ps) if ps < u128::from(least.0) => "expected more than nothing",
+            Some(ps) if ps < u128::from(least.0) => "expected more than 0",
             Some(ps) if ps > u64::MAX.into() => "expected 213 days at most",
             Some(ps) => return u64::try_from(ps).ok().map(Duration),
         };

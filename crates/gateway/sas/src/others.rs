@@ -1,4 +1,4 @@
-//! What else a file of SAs may hold.
+//! Other sections that a file with SAs may contain.
 
 /// The keys beside those of SAs and policies: a gateway's file has sections of its own.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! One policy out of its table.
+//! Reads one policy from its table.
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{Action, Policy};
@@ -28,7 +28,7 @@ pub(super) fn read(
     findings: &mut Findings,
 ) -> Option<PolicyEntry> {
     table.report_unknown_keys(findings);
-    let name = table.or("name", (&*table.name, 0..0), |key| table.text(key, findings));
+    let name = table.or("name", (&*table.name, 0..0), |key| table.name_of(key, findings));
     let direction =
         table.required("direction", findings).and_then(|key| table.word(key, DIRECTIONS, findings));
     let word = table.required("action", findings).and_then(|key| table.word(key, ACTIONS, findings));

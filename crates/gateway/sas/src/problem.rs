@@ -1,4 +1,4 @@
-//! What can be wrong in an SAs file. Text of the file comes here masked already.
+//! Errors and warnings of an SAs file. Text of the file is masked before it gets here.
 
 use std::error::Error;
 use std::io;
@@ -47,7 +47,7 @@ pub enum Problem {
     UnknownKey {
         /// The key.
         key: String,
-        /// The nearest known one.
+        /// The nearest known one; empty if none is near.
         nearest: String,
         /// Where it stands; `None` is outside of all tables.
         within: Option<Section>,
@@ -85,7 +85,7 @@ pub enum Problem {
     UnknownProposal {
         /// The proposal.
         found: String,
-        /// The nearest known one.
+        /// The nearest known one; empty if none is near.
         nearest: String,
     },
     /// A suite that RFC 8221 says MUST NOT to, without `allow_weak`.
@@ -400,6 +400,15 @@ pub enum Problem {
         /// What kind of address it is.
         is: &'static str,
     },
+    /// No packet can leave from this address of this side, or arrive at it.
+    NotOwn {
+        /// The address.
+        found: IpAddr,
+        /// What kind of address it is.
+        is: &'static str,
+    },
+    /// A name that is empty or has control characters.
+    BadName,
     /// A warning: an SPI that IANA has reserved.
     ReservedSpi {
         /// The SPI.

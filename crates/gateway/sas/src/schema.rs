@@ -1,5 +1,5 @@
-//! What the SAs file may hold: the lists from which its reader takes the names of keys, and the reference
-//! (`docs/reference/sas.md`) and the schema for editors take the rest.
+//! The schema of an SAs file: the names of keys for its reader, and the text of the reference (`docs/reference/sas.md`) and of
+//! the editors' schema.
 
 use forebay_scenario::Unit;
 use forebay_scenario::schema::Absent::{Is, Means, Required};

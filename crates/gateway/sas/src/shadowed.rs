@@ -1,4 +1,5 @@
-//! What can never be used: SAs and policies wholly behind others, and selectors that no packet matches.
+//! Warnings about SAs and policies that never decide, because an earlier one takes all their packets, and about selectors that
+//! no packet matches.
 
 use std::ops::Range;
 

@@ -162,6 +162,16 @@ impl<'a, 'i> Table<'a, 'i> {
         self.value(key, "expected a string in quotes", findings, DeValue::as_str)
     }
 
+    /// A name, which stands in lines of the log and of tables.
+    pub(super) fn name_of(&self, key: &'static str, findings: &mut Findings) -> Option<Placed<&'a str>> {
+        let (name, span) = self.text(key, findings)?;
+        if name.trim().is_empty() || name.contains(char::is_control) {
+            findings.add(Problem::BadName, span, "expected visible characters");
+            return None;
+        }
+        Some((name, span))
+    }
+
     pub(super) fn flag(&self, key: &'static str, default: bool, findings: &mut Findings) -> Option<bool> {
         self.or(key, default, |key| {
             self.value(key, "expected `true` or `false`", findings, DeValue::as_bool).map(|(flag, _)| flag)

@@ -71,7 +71,7 @@ fn selector(
         }
         Err(error) => {
             // The words of the error quote the file.
-            let problem = Problem::BadSelector { key, found: shown(text), error: shown(&error.to_string()) };
+            let problem = Problem::BadSelector { key, found: shown(text), error: shown(&error.found()) };
             findings.add(problem, span, error.expected());
         }
     }

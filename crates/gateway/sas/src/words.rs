@@ -45,7 +45,7 @@ impl fmt::Display for Problem {
             }
             Problem::BadWindow { found } => write!(f, "{found} is not a replay window"),
             Problem::NotHex { key, file, position } => {
-                write!(f, "`{key}`{} is not hex: character {position} is no hex digit", Of(file))
+                write!(f, "`{key}`{} is not hex: character {position} is not a hex digit", Of(file))
             }
             Problem::OddHex { key, file, digits } => {
                 write!(f, "`{key}`{} has {digits} hex digits, an odd number", Of(file))
@@ -127,6 +127,8 @@ impl fmt::Display for Problem {
                 "{kind} `{name}` matches no packet: its `local_ts` and `remote_ts` have no IP version in common"
             ),
             Problem::NoPeer { found, is } => write!(f, "`remote` is {found}, {is}"),
+            Problem::NotOwn { found, is } => write!(f, "`local` is {found}, {is}"),
+            Problem::BadName => f.write_str("the name is empty or contains a control character"),
             Problem::ReservedSpi { spi } => write!(f, "SPI {spi} is one of those reserved by IANA, 1 to 255"),
             Problem::KeysExposed { mode } => write!(
                 f,

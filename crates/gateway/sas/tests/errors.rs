@@ -244,7 +244,7 @@ fn keys_of_wrong_length() {
 #[test]
 fn keys_that_are_no_hex() {
     let text = rejected(KEY, &format!("0x{KEY}"));
-    assert_says(&text, &["`key` is not hex: character 2 is no hex digit", "SAS.toml:6:7", "no 0x in front"]);
+    assert_says(&text, &["`key` is not hex: character 2 is not a hex digit", "SAS.toml:6:7", "no 0x in front"]);
     let text = rejected(&AUTH_KEY[10..], &format!(" {}", &AUTH_KEY[10..]));
     assert_says(&text, &["`auth_key` is not hex: character 11", "SAS.toml:16:12"]);
     let text = rejected(KEY, &KEY[1..]);
@@ -306,7 +306,7 @@ fn addresses_and_prefixes() {
         &["not a selector in `local_ts`: `10.1.0.0/33`", "SAS.toml:23:13", "like 10.1.0.0/16"],
     );
     let text = rejected("10.1.0.0/16", "10.1.0.0/16[tpc/80]");
-    assert_says(&text, &["not a selector in `local_ts`", "SAS.toml:23:13", "found `tpc`", "ipv6-icmp"]);
+    assert_says(&text, &["not a selector in `local_ts`", "SAS.toml:23:13", "`tpc` is wrong in it", "ipv6-icmp"]);
     let text = rejected("10.1.0.0/16", "10.1.2.3/16");
     assert_says(&text, &["prefix 10.1.2.3/16 in `local_ts`", "SAS.toml:23:13", "the network is 10.1.0.0/16"]);
 }
@@ -393,7 +393,7 @@ fn key_files_that_do_not_do() {
     let text = outcome(with_file.as_bytes(), &[]).unwrap_err();
     assert_says(
         &text,
-        &["`key_file`: cannot read east.key", "No such file", "SAS.toml:6:12", "directory of the SAs file"],
+        &["`key_file`: cannot read east.key", "No such file", "SAS.toml:6:12", "a relative path starts"],
     );
     let text = with(b"\x80\x81").unwrap_err();
     assert_says(
@@ -434,4 +434,30 @@ fn all_errors_come_at_once_in_the_order_of_the_file() {
     assert_eq!(errors.findings().len(), 32);
     assert_eq!(errors.to_string(), "SAS.toml has 600 errors, the first 32 of which are");
     assert_eq!(errors.findings()[31].line(), Some(11));
+}
+
+#[test]
+fn names_are_visible_and_own_addresses_are_those_of_a_host() {
+    for name in ["", " ", "a\\nb", "a\\u0007"] {
+        let text = rejected("name = \"east-out\"", &format!("name = \"{name}\""));
+        assert_says(&text, &["the name is empty or contains a control character", "SAS.toml:2:8"]);
+    }
+    for (address, is) in [
+        ("0.0.0.0", "no address"),
+        ("224.0.0.5", "a multicast address"),
+        ("255.255.255.255", "the broadcast address"),
+    ] {
+        let text = rejected("local = \"192.0.2.1\"", &format!("local = \"{address}\""));
+        assert_says(&text, &[&format!("`local` is {address}, {is}"), "expected a unicast address"]);
+    }
+    let text = rejected("remote = \"2001:db8::2\"", "remote = \"::ffff:192.0.2.2\"");
+    assert_says(&text, &["`remote` is ::ffff:192.0.2.2, an IPv4 address in the notation of IPv6"]);
+}
+
+#[test]
+fn hints_on_selectors_are_whole() {
+    let text = rejected("\"10.2.0.7\"", "\"FILL IN\"");
+    assert_says(&text, &["help: write a selector such as 10.1.0.0/16"]);
+    let text = rejected("\"10.2.0.7\"", "\"10.2.0.7[tpc/80]\"");
+    assert_says(&text, &["`tpc` is wrong in it; write a selector such as"]);
 }

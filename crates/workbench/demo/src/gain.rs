@@ -62,9 +62,7 @@ impl GainArgs {
             return Err(miette!("--comparison {}: expected 0 to 600 seconds", self.comparison));
         }
         let parse = |word: &String| {
-            word.parse().map_err(|error: forebay_crypto::SuiteError| {
-                miette!(help = format!("did you mean `{}`?", error.nearest), "{error}")
-            })
+            word.parse().map_err(|error: forebay_crypto::SuiteError| miette!(help = error.hint(), "{error}"))
         };
         let suites = self.comparison_proposal.iter().map(parse).collect::<miette::Result<Vec<Suite>>>()?;
         let specs = Spec::parse_all(&self.comparison_processor)?;

@@ -48,9 +48,9 @@ pub struct SaFiles {
 
 /// Writes both gateways' SA files with fresh keys, and `esp_sa` for Wireshark, into `out`.
 pub fn write_sa_files(out: &Path, proposal: &str) -> miette::Result<SaFiles> {
-    let suite: Suite = proposal.parse().map_err(|error: forebay_crypto::SuiteError| {
-        miette!(help = format!("did you mean `{}`?", error.nearest), "{error}")
-    })?;
+    let suite: Suite = proposal
+        .parse()
+        .map_err(|error: forebay_crypto::SuiteError| miette!(help = error.hint(), "{error}"))?;
     let mut random = fs::File::open("/dev/urandom").into_diagnostic()?;
     let mut key = |len: usize| -> miette::Result<String> {
         let mut bytes = vec![0; len];

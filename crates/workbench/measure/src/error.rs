@@ -95,7 +95,7 @@ impl Diagnostic for Error {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         match self {
             Error::Setting { hint, .. } if !hint.is_empty() => Some(Box::new(hint)),
-            Error::Suite(error) => Some(Box::new(format!("did you mean `{}`?", error.nearest))),
+            Error::Suite(error) => Some(Box::new(error.hint())),
             _ => self.inner().and_then(Diagnostic::help),
         }
     }

@@ -68,6 +68,18 @@ pub enum SelectorError {
 }
 
 impl SelectorError {
+    /// The part of the text that is wrong.
+    pub fn found(&self) -> String {
+        match self {
+            SelectorError::HostBits { found } => found.to_string(),
+            SelectorError::Address { found }
+            | SelectorError::Backwards { found }
+            | SelectorError::Bracket { found }
+            | SelectorError::Protocol { found }
+            | SelectorError::Port { found } => found.clone(),
+        }
+    }
+
     /// The text that is expected instead.
     pub fn expected(&self) -> &'static str {
         match self {
@@ -75,7 +87,9 @@ impl SelectorError {
                 "an address, a prefix or a range, like 10.1.0.0/16 or 10.1.0.5-10.1.0.9"
             }
             SelectorError::HostBits { .. } => "the network's own address",
-            SelectorError::Backwards { .. } => "first-last of one kind, the first not above the last",
+            SelectorError::Backwards { .. } => {
+                "a range whose first end is not above its last, both of one IP version"
+            }
             SelectorError::Bracket { .. } => "[protocol/port] and nothing behind it, like [tcp/80]",
             SelectorError::Protocol { .. } => "a protocol by name or number, like tcp, ipv6-icmp or 47",
             SelectorError::Port { .. } => {
@@ -87,15 +101,7 @@ impl SelectorError {
 
 impl fmt::Display for SelectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found: &dyn fmt::Display = match self {
-            SelectorError::HostBits { found } => found,
-            SelectorError::Address { found }
-            | SelectorError::Backwards { found }
-            | SelectorError::Bracket { found }
-            | SelectorError::Protocol { found }
-            | SelectorError::Port { found } => found,
-        };
-        write!(f, "found `{found}`, expected {}", self.expected())
+        write!(f, "found `{}`, expected {}", self.found(), self.expected())
     }
 }
 
@@ -277,8 +283,8 @@ mod tests {
             ("", "found ``, expected an address"),
             ("10.1.0.0/33", "found `10.1.0.0/33`, expected an address"),
             ("10.1.2.3/16", "found `10.1.2.3/16`, expected the network's own address"),
-            ("10.1.0.9-10.1.0.5", "found `10.1.0.9-10.1.0.5`, expected first-last"),
-            ("10.1.0.9-2001:db8::1", "expected first-last of one kind"),
+            ("10.1.0.9-10.1.0.5", "found `10.1.0.9-10.1.0.5`, expected a range"),
+            ("10.1.0.9-2001:db8::1", "both of one IP version"),
             ("10.1.0.0/16[tcp/80", "found `[tcp/80`, expected [protocol/port]"),
             ("10.1.0.0/16[tcp]x", "found `[tcp]x`"),
             ("[]", "found ``, expected a protocol"),
@@ -288,7 +294,7 @@ mod tests {
             ("[tcp/]", "found ``, expected a port"),
             ("[tcp/+80]", "found `+80`, expected a port"),
             ("[tcp/65536]", "found `65536`"),
-            ("[tcp/90-80]", "found `90-80`, expected first-last"),
+            ("[tcp/90-80]", "found `90-80`, expected a range"),
             ("[tcp/http]", "found `http`"),
             ("[icmp/256]", "found `256`"),
             ("[icmp/3(1]", "found `3(1`"),

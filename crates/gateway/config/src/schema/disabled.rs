@@ -1,4 +1,5 @@
-//! Keys that another key of their section disables, and keys that the rest of the file leaves without anything to do.
+//! Keys that have no effect because another key of their section disables them, or because the rest of the file does not use
+//! them.
 
 /// Keys that have no effect while another key of the section has a value: the file says something that does not become so.
 pub struct Disabled {

@@ -1,4 +1,4 @@
-//! What stands at the top, `[keys]`, `[guard]`, `[control]`, `[metrics]`, `[page]`, `[log]`, `[privileges]` and `[taps]`.
+//! Keys at the top level, and `[keys]`, `[guard]`, `[control]`, `[metrics]`, `[page]`, `[log]`, `[privileges]` and `[taps]`.
 
 use forebay_scenario::Unit;
 

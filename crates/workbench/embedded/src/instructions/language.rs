@@ -379,8 +379,10 @@ impl Compiler<'_> {
         known: impl Iterator<Item = &'a str>,
         at: Span,
     ) -> Result<T, Located<Problem>> {
-        let near = forebay_diagnostics::nearest(name, known).unwrap_or_default();
-        self.fail(format!("`{name}` is not known; did you mean `{near}`?"), at)
+        match forebay_diagnostics::nearest(name, known) {
+            Some(near) => self.fail(format!("`{name}` is not known; did you mean `{near}`?"), at),
+            None => self.fail(format!("`{name}` is not known"), at),
+        }
     }
 
     /// The index behind a register's name; zero for one that is no array.
