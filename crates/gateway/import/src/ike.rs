@@ -1,10 +1,9 @@
-//! What the configuration of an IKE daemon says that a gateway has to know, and the gateway's file for it: the daemon goes on, and the
-//! gateway takes SAs and policies from the kernel (`source = "xfrm"`).
+//! The part of an IKE daemon's configuration that a gateway needs, and the gateway configuration for it. The daemon continues to
+//! run, and the gateway takes SAs and policies from the kernel (`source = "xfrm"`).
 //!
 //! The daemon's file stays in use, so that what is only the daemon's (identities, secrets, lifetimes) is not looked at and not
 //! repeated. What a gateway cannot do, and what has to be changed in the daemon's file, is a remark with its line.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -31,11 +30,20 @@ pub(super) struct Child {
     pub(super) proposals: Vec<(Place, String)>,
     /// Whether ESP is always in UDP.
     pub(super) encap: bool,
+    /// How its file says that it has a mark, with `MARK` in the place of the number.
+    pub(super) how_to_mark: &'static str,
     /// The marks of policies, and whether the inbound SA has one.
     pub(super) marks: [Option<u32>; 2],
     pub(super) marks_sa: bool,
     /// Whether it cannot be served: why is remarked.
     pub(super) is_refused: bool,
+}
+
+impl Child {
+    /// The mark of its policies in both directions, if that is one.
+    fn mark(&self) -> Option<u32> {
+        self.marks[0].filter(|_| self.marks[0] == self.marks[1])
+    }
 }
 
 /// What was taken over of a daemon's configuration.
@@ -65,8 +73,8 @@ impl ImportedIke {
         self.remarks.push(Remark { file, line: place.line, text: shown(text), reason, lost });
     }
 
-    /// Adds a child, with remarks on what its file has to say. `marks` says how the file gives a child a mark.
-    pub(super) fn push(&mut self, mut child: Child, how_to_mark: &str) {
+    /// Adds a child, with remarks on its proposals.
+    pub(super) fn push(&mut self, mut child: Child) {
         let title = child.name.clone();
         let mut known = 0;
         for (place, word) in child.proposals.clone() {
@@ -84,35 +92,33 @@ impl ImportedIke {
             );
             child.is_refused = true;
         }
-        let has_mark = child.marks[0].is_some() && child.marks[0] == child.marks[1] && child.marks_sa;
-        if !child.is_refused && !has_mark {
-            self.note(&child.place, &title, format!("give it a mark that no packet carries: {how_to_mark}"));
-        }
         self.children.push(child);
     }
 
-    /// The mark of all children, if the file has one for all.
+    /// The mark of the gateway's file: that of the first child that has one, else the one that is proposed.
     fn mark(&self) -> u32 {
-        let served = self.children.iter().filter(|child| !child.is_refused);
-        let marks: BTreeSet<Option<u32>> = served.map(|child| child.marks[0]).collect();
-        match marks.first() {
-            Some(Some(mark)) if marks.len() == 1 => *mark,
-            _ => MARK,
-        }
+        let mut served = self.children.iter().filter(|child| !child.is_refused);
+        served.find_map(Child::mark).unwrap_or(MARK)
     }
 
     pub(super) fn finish(mut self) -> ImportedIke {
         let mark = self.mark();
-        let others: Vec<(Place, String)> = (self.children.iter())
-            .filter(|child| !child.is_refused && child.marks[0].is_some_and(|own| own != mark))
-            .map(|child| (child.place.clone(), child.name.clone()))
+        let served = self.children.iter().filter(|child| !child.is_refused);
+        let others: Vec<(Place, String, Option<u32>, &str)> = served
+            .filter(|child| child.mark() != Some(mark) || !child.marks_sa)
+            .map(|child| (child.place.clone(), child.name.clone(), child.mark(), child.how_to_mark))
             .collect();
-        for (place, name) in others {
-            self.lose(
-                &place,
-                &name,
-                format!("it has another mark than {mark:#x}: a gateway follows the SAs of one mark"),
-            );
+        for (place, name, own, how_to_mark) in others {
+            let how = how_to_mark.replace("MARK", &format!("{mark:#x}"));
+            match own {
+                Some(own) if own != mark => {
+                    let reason = format!(
+                        "its mark is {own:#x}, and a gateway synchronizes the SAs of one mark, {mark:#x}: give it that one ({how})"
+                    );
+                    self.lose(&place, &name, reason);
+                }
+                _ => self.note(&place, &name, format!("give it a mark that no packet carries: {how}")),
+            }
         }
         self.remarks.sort_by(|one, other| (&one.file, one.line).cmp(&(&other.file, other.line)));
         self.remarks.dedup();
@@ -204,12 +210,15 @@ pub(super) fn networks(words: &str) -> Vec<String> {
     words.split(',').map(str::trim).filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect()
 }
 
-/// A mark as daemons write it, with a mask or without.
+/// A mark as daemons write it, of which all bits count: without a mask, or with one of all bits.
 pub(super) fn mark(text: &str) -> Option<u32> {
-    let value = text.split('/').next()?.trim();
-    match value.strip_prefix("0x") {
+    let number = |text: &str| match text.trim().strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => value.parse().ok(),
+        None => text.trim().parse().ok(),
+    };
+    match text.split_once('/') {
+        Some((value, mask)) => number(value).filter(|_| number(mask) == Some(u32::MAX)),
+        None => number(text),
     }
 }
 
@@ -251,5 +260,46 @@ mod tests {
         for word in ["cast128-sha1", "camellia256-sha256", "aes128-ripemd160-modp1024", "blowfish"] {
             assert!(matches!(suite_of(word), Some(Err(_))), "{word}");
         }
+    }
+
+    /// The gateway's file, and what is said to each child of a swanctl.conf with these marks.
+    fn imported(marks: &[[Option<u32>; 2]]) -> (String, Vec<String>) {
+        let mut imported = ImportedIke::default();
+        for (at, marks) in marks.iter().enumerate() {
+            let how_to_mark = "`mark_in = MARK`";
+            imported.push(Child {
+                name: format!("net-{at}"),
+                marks: *marks,
+                marks_sa: true,
+                how_to_mark,
+                ..Child::default()
+            });
+        }
+        let imported = imported.finish();
+        (
+            imported.write("swanctl.conf"),
+            imported.remarks.iter().map(|one| format!("{}: {}", one.text, one.reason)).collect(),
+        )
+    }
+
+    /// Who does as the remarks say has one mark in both files.
+    #[test]
+    fn the_mark_that_is_proposed_is_that_of_the_gateway_s_file() {
+        let (text, said) = imported(&[[Some(0x2a), None], [None, None]]);
+        assert!(text.contains("\nmark = 0x4642\n"), "{text}");
+        assert!(said.iter().all(|one| one.ends_with("`mark_in = 0x4642`")) && said.len() == 2, "{said:?}");
+        let (text, said) = imported(&[[None, None], [Some(0x2a); 2], [Some(0x2b); 2]]);
+        assert!(text.contains("\nmark = 0x2a\n"), "{text}");
+        assert!(
+            said[0].starts_with("net-0: give it a mark") && said[0].ends_with("`mark_in = 0x2a`"),
+            "{said:?}"
+        );
+        assert!(said[1].starts_with("net-2: its mark is 0x2b") && said.len() == 2, "{said:?}");
+    }
+
+    #[test]
+    fn a_mark_counts_with_all_of_its_bits() {
+        assert_eq!((mark("0x4642"), mark("42"), mark("42/0xffffffff")), (Some(0x4642), Some(42), Some(42)));
+        assert_eq!((mark("42/0xff"), mark("%unique"), mark("")), (None, None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! Files that a configuration includes, and places in them.
+//! Included files of a configuration, and places in them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -127,7 +127,7 @@ impl Chains<'_> {
         let mut chain: Vec<String> = Vec::new();
         for (other, place) in also {
             let why = match () {
-                () if !self.conns.contains_key(&other) => "there is no such connection in this file",
+                () if !self.conns.contains_key(&other) => "connection not found in this file",
                 () if stack.contains(&other) => "it leads back to itself",
                 () => {
                     let inner = self.chain(&other, last_first, stack);
@@ -159,7 +159,11 @@ fn read_conn(name: &str, conn: &Conn, is_part: bool, imported: &mut ImportedIke)
     // What others are made of is loaded by itself only if it says so; `auto` is inherited like everything.
     let has_no_ends = value(&["right"]).is_empty() && value(&["left"]).is_empty();
     if is_part && (has_no_ends || value(&["auto"]) == "ignore") {
-        return imported.note(&conn.place, name, "others are made of it, and it is no connection by itself");
+        return imported.note(
+            &conn.place,
+            name,
+            "other connections include it (`also`), and it is not a connection on its own",
+        );
     }
     if has_no_ends {
         return imported.lose(&conn.place, name, "it has neither `left` nor `right`");
@@ -180,6 +184,7 @@ fn read_conn(name: &str, conn: &Conn, is_part: bool, imported: &mut ImportedIke)
         remote: peers(right),
         encap: yes(value(&["forceencaps", "encapsulation"])),
         marks: [mark(value(&["mark_in", "mark-in", "mark"])), mark(value(&["mark_out", "mark-out", "mark"]))],
+        how_to_mark: HOW,
         ..Child::default()
     };
     if let Some((words, place)) = ["esp", "phase2alg", "ah"].iter().find_map(|key| conn.settings.get(*key)) {
@@ -206,7 +211,7 @@ fn read_conn(name: &str, conn: &Conn, is_part: bool, imported: &mut ImportedIke)
             child.is_refused = true;
         }
     }
-    imported.push(child, HOW);
+    imported.push(child);
 }
 
 impl Conns {

@@ -1,9 +1,19 @@
-//! Other systems' security associations and policies, taken over into a gateway's file.
+//! Import of other systems' security associations and policies into a gateway configuration.
 //!
-//! [`xfrm`] reads what `ip xfrm state` and `ip xfrm policy` print, [`secgw`] the configuration of DPDK's ipsec-secgw.
-//! [`swanctl`] and [`ipsec_conf`] read the files of IKE daemons, which go on beside the gateway, and [`wireguard`] those of `wg`.
-//! What is not taken over, or not as it was meant, is a [`Remark`] with its line: nothing is lost in silence.
-//! [`write()`] makes a gateway's file of it, keys in files of their own unless they are wanted inside.
+//! [`xfrm`] reads the output of `ip xfrm state` and `ip xfrm policy`, [`secgw`] the configuration of DPDK's ipsec-secgw.
+//! [`swanctl`] and [`ipsec_conf`] read the files of IKE daemons, which continue to run beside the gateway, and [`wireguard`] those of `wg`.
+//! Everything that is not imported, or is imported with a different meaning, is a [`Remark`] with its line: nothing is lost silently, and no
+//! remark shows a key. [`write()`] makes a gateway configuration, with keys in separate files or inline.
+//!
+//! ```
+//! let imported = forebay_import::wireguard::read(
+//!     "[Interface]\nListenPort = 51820\n[Peer]\nEndpoint = 192.0.2.2:51820\nAllowedIPs = 10.2.0.0/16\n",
+//! );
+//! assert_eq!(imported.peers(), 1);
+//! assert!(imported.write("wg0.conf").contains(r#"remote_ts = ["10.2.0.0/16"]"#));
+//! let port = imported.remarks.iter().find(|remark| remark.text == "ListenPort").expect("it is not imported");
+//! assert_eq!((port.line, port.lost), (2, true));
+//! ```
 
 mod ike;
 mod include;

@@ -191,7 +191,7 @@ fn sa(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Resul
     if auth == Some("-sha256") {
         imported.note(line, text, "an ICV of 128 bits (RFC 4868); ipsec-secgw before DPDK 20.02 sends 96");
     }
-    let suite: Suite = proposal.parse().map_err(|_| format!("there is no proposal {proposal}"))?;
+    let suite: Suite = proposal.parse().map_err(|_| format!("unknown proposal {proposal}"))?;
     check_keys(suite, &cipher_key, &auth_key)?;
     let mode = match mode {
         Some("ipv4-tunnel" | "ipv6-tunnel") => Mode::Tunnel,
@@ -325,7 +325,7 @@ fn protocol(text: &str) -> Result<u8, String> {
 
 /// `X:Y`.
 fn range(text: &str) -> Result<PortRange, String> {
-    let wrong = || format!("`{}` is no range of ports", super::shown(text));
+    let wrong = || format!("`{}` is not a range of ports", super::shown(text));
     let (first, last) = text.split_once(':').ok_or_else(wrong)?;
     let (first, last) = (first.parse().map_err(|_| wrong())?, last.parse().map_err(|_| wrong())?);
     PortRange::new(first, last).ok_or_else(wrong)

@@ -9,7 +9,7 @@ use super::include::{Here, Include, Includes};
 use syntax::{Section, parse};
 
 /// How a child gets a mark there.
-const HOW: &str = "`mark_in = 0x4642`, `mark_in_sa = yes`, `mark_out = 0x4642`";
+const HOW: &str = "`mark_in = MARK`, `mark_in_sa = yes`, `mark_out = MARK`";
 
 /// Settings of a child that no gateway can serve, with the reason.
 const REFUSED: [(&str, &str); 6] = [
@@ -88,6 +88,7 @@ fn read_connection(connection: &Section, is_referred: bool, imported: &mut Impor
             encap: yes(connection.value("encap")),
             marks: ["mark_in", "mark_out"].map(|key| mark(section.value(key))),
             marks_sa: yes(section.value("mark_in_sa")),
+            how_to_mark: HOW,
             ..Child::default()
         };
         for key in ["esp_proposals", "ah_proposals"] {
@@ -119,10 +120,10 @@ fn read_connection(connection: &Section, is_referred: bool, imported: &mut Impor
         }
         if section.value("policies") == "no" {
             let place = said("policies", &[]).unwrap_or_default();
-            let why = "the gateway goes by the daemon's policies: there are none";
+            let why = "the gateway follows the daemon's policies, and this child has none";
             imported.lose(&place, &format!("{name}: policies"), why);
             child.is_refused = true;
         }
-        imported.push(child, HOW);
+        imported.push(child);
     }
 }

@@ -85,7 +85,7 @@ pub fn read(text: &str) -> ImportedWireguard {
                 Some((key, value)) if part != Part::None => {
                     imported.setting(&part, key.trim(), value.trim(), number);
                 }
-                Some((key, _)) => imported.lose(number, key, "it stands in no section"),
+                Some((key, _)) => imported.lose(number, key, "it is in no section"),
                 // It may be a piece of a key.
                 None => {
                     imported.lose(number, "", "expected `[Interface]`, `[Peer]` or `name = value`");
@@ -140,7 +140,7 @@ impl ImportedWireguard {
                 Ok(port) => {
                     let port: u16 = port;
                     let why = format!(
-                        "peers send ESP in UDP to port {PORT}, where the gateway listens: open that one in the firewall in the place of {port}"
+                        "peers send ESP in UDP to port {PORT}, where the gateway listens: open that port in the firewall instead of {port}"
                     );
                     self.lose(line, key, why);
                 }
@@ -196,7 +196,7 @@ impl ImportedWireguard {
     }
 
     fn of_peer(&mut self) -> &mut Peer {
-        self.peers.last_mut().expect("a setting of a peer stands in its section")
+        self.peers.last_mut().expect("settings of a peer belong in its section")
     }
 
     fn endpoint(&mut self, key: &str, value: &str, line: usize) {

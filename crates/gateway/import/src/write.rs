@@ -1,4 +1,4 @@
-//! A gateway's file made of SAs and policies.
+//! Writes a gateway configuration with imported SAs and policies.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What `ip xfrm state` and `ip xfrm policy` print (iproute2), with `-s` or without, one behind the other.
+//! The output of `ip xfrm state` and `ip xfrm policy` (iproute2), with or without `-s`, in one text.
 //!
 //! The kernel's states have no direction. It is that of the state where newer versions print it, otherwise that of the
 //! policies' templates, of the addresses that are said to be local, or of the numbers that were counted.

@@ -1,5 +1,5 @@
-//! Sections and settings as strongSwan's files have them (strongswan.conf(5)): what is included is read where it is named, and a section
-//! has what it inherits from those that it refers to.
+//! Sections and settings of strongSwan's files (strongswan.conf(5)): an included file is read in place, and a section inherits
+//! from the sections that it refers to.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -121,7 +121,7 @@ impl Heirs<'_> {
                 whole.inherit(self.whole(&found, path));
                 path.pop();
             } else {
-                let why = format!("it inherits from `{name}`, and there is no such section");
+                let why = format!("it inherits from `{name}`, which is not in the file");
                 self.imported.lose(place, &section.name, why);
             }
         }
