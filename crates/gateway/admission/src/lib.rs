@@ -1,12 +1,22 @@
-//! Whom a listener of the gateway lets in, for how long, and how often the log says so: one way for the control socket, metrics
-//! and the link of a pair, all of which unknown hosts can reach.
+//! Admission to listeners that unknown hosts can reach: the control socket, metrics, the live page and the link of a pair.
 //!
-//! - [`Places`]: so many connections at a time that have not shown yet what they want. Where all are taken, the oldest of the
-//!   source with the most gives way, so that silent connections keep nobody out; sources that are expected never do.
-//! - [`Within`]: a deadline for a whole handshake or request, however it is cut into reads and writes.
-//! - [`Limiter`]: how often something is said.
+//! - [`Places`]: a limit on connections that have not sent their request yet. If all places are in use, the oldest connection of the source
+//!   with the most connections is closed, so that silent connections keep nobody out. Connections of expected sources are never closed.
+//! - [`Within`]: one deadline for a whole handshake or request, regardless of the number of reads and writes.
+//! - [`Limiter`]: a rate limit for log messages.
 //!
-//! It accepts no connections and knows no protocol.
+//! This crate accepts no connections and knows no protocol.
+//!
+//! ```
+//! use forebay_admission::Limiter;
+//! use forebay_time::{Duration, Time};
+//!
+//! let mut limiter = Limiter::every(Duration::from_millis(1_000), 1); // one message per second
+//! let at = |ms| Time::ZERO + Duration::from_millis(ms);
+//! assert_eq!(limiter.admit(at(0)), Some(0)); // log it
+//! assert_eq!(limiter.admit(at(10)), None);
+//! assert_eq!(limiter.admit(at(1_000)), Some(1)); // log it, and that one message was left out
+//! ```
 
 mod limiter;
 mod places;

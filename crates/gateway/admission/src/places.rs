@@ -1,4 +1,4 @@
-//! Connections at a time, by source.
+//! A limit on connections at a time, by source.
 
 use std::io;
 use std::net::IpAddr;

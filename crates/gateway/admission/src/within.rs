@@ -1,4 +1,4 @@
-//! A deadline for all that is read and written.
+//! One deadline for all reads and writes of an exchange.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,4 +1,4 @@
-//! Asking a running gateway.
+//! The client of the control socket.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! What is answered. Times are in seconds, lengths in bytes; counts begin with the gateway, or with the SA.
+//! The documents of answers. Times are in seconds, lengths in bytes; counts begin with the gateway, or with the SA.
 
 use std::collections::BTreeMap;
 
@@ -236,14 +236,14 @@ pub struct SaDoc {
     pub iptfs_rate: Option<u64>,
 }
 
-/// Counters of the payloads of an SA that aggregates.
+/// IP-TFS counters of an inbound SA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IptfsDoc {
     /// Payloads read.
     pub payloads: u64,
     /// Those of them that held padding only.
     pub all_pad: u64,
-    /// Payloads given up as lost.
+    /// Payloads considered lost (`lost_after`, `reorder_window`).
     pub lost: u64,
     /// Inner packets taken out.
     pub packets: u64,

@@ -1,4 +1,4 @@
-//! HTTP as metrics and the live page need it: one request a connection, a head within limits, answers without keep-alive.
+//! HTTP for metrics and the live page: one request per connection, bounded headers, no keep-alive.
 //!
 //! [`Head::read`] reads any bytes; [`serve`] lets in who may ask ([`Door`]), and writes the answer. Nothing is kept of a
 //! request, and a client that does not take its answer in time is left.
@@ -180,7 +180,7 @@ impl Reply {
 impl From<Refusal> for Reply {
     fn from(refusal: Refusal) -> Reply {
         match refusal {
-            Refusal::Malformed => Reply::text("400 Bad Request", "this is no HTTP/1 request"),
+            Refusal::Malformed => Reply::text("400 Bad Request", "not an HTTP/1 request"),
             Refusal::TooLong => {
                 Reply::text("431 Request Header Fields Too Large", "the head of the request is too long")
             }

@@ -123,26 +123,20 @@ impl Exporter {
                 "forebay_sa_unsure_total",
                 "Packets rejected by the replay check because they may have been received before a crash; included in forebay_sa_replays_total.",
             ),
-            ("forebay_sa_iptfs_payloads_total", "Payloads of an SA that aggregates (IP-TFS) that were read."),
+            ("forebay_sa_iptfs_payloads_total", "Received IP-TFS payloads of the SA."),
             (
                 "forebay_sa_iptfs_all_pad_payloads_total",
-                "Payloads of an SA that aggregates that held padding only.",
+                "Received IP-TFS payloads that contained only padding.",
             ),
             (
                 "forebay_sa_iptfs_lost_payloads_total",
-                "Payloads of an SA that aggregates that were given up as lost.",
+                "IP-TFS payloads that were considered lost (`lost_after`, `reorder_window`).",
             ),
-            (
-                "forebay_sa_iptfs_packets_total",
-                "Inner packets taken out of the payloads of an SA that aggregates.",
-            ),
-            (
-                "forebay_sa_iptfs_reassembled_total",
-                "Inner packets that were put together from several payloads.",
-            ),
+            ("forebay_sa_iptfs_packets_total", "Inner packets extracted from IP-TFS payloads."),
+            ("forebay_sa_iptfs_reassembled_total", "Inner packets reassembled from several IP-TFS payloads."),
             (
                 "forebay_sa_iptfs_marked_payloads_total",
-                "Payloads of an SA that aggregates whose outer packet had experienced congestion (ECN).",
+                "Received IP-TFS payloads whose outer packet had a congestion mark (ECN CE).",
             ),
         ];
         for (place, (name, help)) in families.into_iter().enumerate() {
@@ -159,7 +153,7 @@ impl Exporter {
                 text.sample(&with_names(&labels), before + counts[place]);
             }
         }
-        let said = "Payloads that an outbound SA at a fixed rate (IP-TFS) sends in a second now: less than its rate where the path is congested.";
+        let said = "Current rate of an outbound IP-TFS SA with a fixed rate: less than the configured rate if the path is congested.";
         // While an SA is replaced by another, both send.
         text.family_of("forebay_sa_iptfs_payloads_per_second", "gauge", said, |one, other| one + other);
         for sa in &status.sas {
@@ -641,7 +635,7 @@ fn cluster(cluster: &ClusterDoc, text: &mut Text) {
         (
             "forebay_cluster_members",
             "gauge",
-            "Gateways of the cluster that live.",
+            "Gateways of the cluster whose lease is valid.",
             cluster.members.len() as f64,
         ),
         (
@@ -660,7 +654,7 @@ fn cluster(cluster: &ClusterDoc, text: &mut Text) {
         (
             "forebay_cluster_transactions_total",
             "counter",
-            "Transactions with records that etcd has done.",
+            "Transactions with records that etcd has carried out.",
             cluster.transactions as f64,
         ),
         (

@@ -1,4 +1,4 @@
-//! What happened between two looks at a gateway: what `forebay top` and the live page show.
+//! Rates between two polls of a gateway, for `forebay top` and the live page.
 
 use std::collections::HashMap;
 

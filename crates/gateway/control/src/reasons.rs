@@ -1,5 +1,5 @@
-//! What the reasons mean for which packets are dropped, and what to do about them: those of the engine
-//! ([`DropReason`]), the one that the service counts by itself, and those of links. docs/troubleshooting.md says the same.
+//! The meaning and remedy of each drop reason: those of the engine ([`DropReason`]), the one that the service counts, and those
+//! of links. docs/troubleshooting.md has the same text.
 
 use forebay_drops::DropReason;
 

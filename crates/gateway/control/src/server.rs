@@ -1,4 +1,4 @@
-//! Answering over a Unix socket, and HTTP for metrics and the live page, each connection in a thread of its own.
+//! The server of the control socket, and of HTTP for metrics and the live page; each connection has a thread of its own.
 //!
 //! A client has a deadline for a whole request and for taking the answer. Where all places are taken, a client that asks nothing gives
 //! way to one that comes.

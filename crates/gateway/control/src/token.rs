@@ -27,7 +27,7 @@ impl Token {
         let unreadable = |error| named(format!("cannot be read: {error}"));
         // Opening a FIFO blocks until a process opens it for writing.
         if !fs::metadata(path).map_err(unreadable)?.is_file() {
-            return Err(named("is no regular file; write the token to a file".to_owned()));
+            return Err(named("is not a regular file; write the token to a file".to_owned()));
         }
         let file = File::open(path).map_err(unreadable)?;
         let mode = file.metadata()?.mode();
@@ -111,7 +111,7 @@ mod tests {
         assert!(made.is_ok_and(|status| status.success()));
         for path in [pipe.as_path(), folder.path(), Path::new("/dev/zero")] {
             let error = Token::read(path).err().expect("refused").to_string();
-            assert!(error.contains("is no regular file"), "{error}");
+            assert!(error.contains("is not a regular file"), "{error}");
         }
     }
 

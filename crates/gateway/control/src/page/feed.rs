@@ -1,4 +1,4 @@
-//! Asks the gateway for its status, and gives it to the browsers that watch.
+//! Polls the gateway's status and sends it to the browsers that watch.
 //!
 //! One thread asks; each browser that watches has a thread of the server, which sleeps until there is more. What is sent is
 //! written once and shared, so a browser that reads slowly costs a place and what the kernel keeps for it, and no more.

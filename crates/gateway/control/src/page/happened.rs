@@ -1,4 +1,4 @@
-//! What happened between two looks, in words: reloads, roles, processors, captures, the guard.
+//! Events between two polls, as text: reloads, roles, processors, captures, the guard.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the page shows, as messages of the stream: the gateway now, and a point of the last hour.
+//! Messages of the event stream: the current state, and one point of the last hour.
 //!
 //! Both have a bounded size. Of the status are taken rates, limits and states; networks of policies only where they are
 //! wanted. Numbers have four digits.
