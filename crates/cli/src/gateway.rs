@@ -193,7 +193,7 @@ impl Told {
             Event::Serves { .. } | Event::Resolved => {}
             Event::Unserved(error) => {
                 tracing::error!(
-                    "cannot serve other shares or go by other addresses of peers: {:?}",
+                    "cannot serve other shares, or use other addresses of peers: {:?}",
                     Report::new(error)
                 );
             }

@@ -39,7 +39,8 @@ pub enum ImportCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Make the gateway's file for the connections of strongSwan's swanctl.conf: charon goes on, and the gateway processes the packets.
+    /// Write a gateway configuration for the connections of strongSwan's swanctl.conf. charon continues to negotiate; the gateway
+    /// processes the packets.
     #[command(after_help = "Example: forebay import swanctl /etc/swanctl/swanctl.conf -o gateway.toml")]
     Swanctl {
         /// The configuration; `-` is standard input.
@@ -47,7 +48,8 @@ pub enum ImportCommand {
         #[command(flatten)]
         output: FileArgs,
     },
-    /// The same for an ipsec.conf, of strongSwan's starter or of libreswan.
+    /// Write a gateway configuration for the connections of an ipsec.conf, of strongSwan's starter or of libreswan. The daemon
+    /// continues to negotiate.
     #[command(after_help = "Example: forebay import ipsec-conf /etc/ipsec.conf -o gateway.toml")]
     IpsecConf {
         /// The configuration; `-` is standard input.
@@ -55,7 +57,8 @@ pub enum ImportCommand {
         #[command(flatten)]
         output: FileArgs,
     },
-    /// Take over addresses and networks of a WireGuard interface (`wg showconf`, wg-quick); what its file lacks is left to be filled in.
+    /// Import addresses and networks of a WireGuard interface (`wg showconf`, wg-quick). Values that its file lacks are marked `FILL
+    /// IN`.
     #[command(after_help = "Example: forebay import wireguard /etc/wireguard/wg0.conf -o gateway.toml")]
     Wireguard {
         /// The configuration; `-` is standard input.
@@ -162,11 +165,11 @@ impl ImportCommand {
 /// The files of a path with shell wildcards. That none has it is an error only where it has no wildcard.
 fn included(pattern: &Path) -> Result<Vec<Text>, String> {
     let text = pattern.to_str().ok_or("its name is not UTF-8")?;
-    let found = glob::glob(text).map_err(|error| format!("it is no pattern of files: {}", error.msg))?;
+    let found = glob::glob(text).map_err(|error| format!("not a pattern of file names: {}", error.msg))?;
     let mut paths: Vec<PathBuf> = found.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
     paths.sort();
     if paths.is_empty() && !text.contains(['*', '?', '[']) {
-        return Err(format!("there is no file {text}"));
+        return Err(format!("file not found: {text}"));
     }
     let read = |path: PathBuf| match read(&path) {
         Ok(text) => Ok(Text { path, text }),
@@ -214,7 +217,7 @@ fn finish_ike(reader: ReadIke, kind: &str, from: &Path, args: &FileArgs) -> miet
     // Nothing is written that would not be read.
     config::parse(&text, "the imported configuration", Path::new(""))?;
     let files = store_text(&text, &inputs.into_inner(), args)?;
-    let what = format!("a file for {} children of connections", imported.children());
+    let what = format!("a configuration for {}", counted(imported.children(), "child SA", "child SAs"));
     report(&imported.remarks, (0, 0), &what, files, args.json)
 }
 
@@ -229,7 +232,13 @@ fn finish_wireguard(imported: &ImportedWireguard, from: &Path, args: &FileArgs) 
     let text = imported.write(&format!("WireGuard ({})", from.display()));
     let files = store_text(&text, &[from.to_owned()], args)?;
     let peers = imported.peers();
-    report(&imported.remarks, (0, 0), &format!("networks of {peers} peers"), files, args.json)
+    report(
+        &imported.remarks,
+        (0, 0),
+        &format!("networks of {}", counted(peers, "peer", "peers")),
+        files,
+        args.json,
+    )
 }
 
 /// Writes a gateway's file without keys, or prints it; the names of what was written.
@@ -284,7 +293,7 @@ fn finish(imported: &Imported, origin: &str, from: &Path, args: &OutputArgs) -> 
     report(
         &imported.remarks,
         (sas, policies),
-        &format!("{sas} SAs and {policies} policies"),
+        &format!("{} and {}", counted(sas, "SA", "SAs"), counted(policies, "policy", "policies")),
         files,
         args.json,
     )
@@ -330,6 +339,11 @@ fn create(path: &Path, parts: &[&[u8]]) -> miette::Result<()> {
     write().into_diagnostic().wrap_err_with(|| format!("cannot write {}", path.display()))
 }
 
+/// A number with its noun.
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 /// Says what was imported and what not, and whether that was all.
 fn report(
     remarks: &[Remark],
@@ -348,7 +362,8 @@ fn report(
             Document { schema: 1, sas, policies, lost: entries(true), notes: entries(false), files };
         println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
     } else {
-        eprintln!("imported {what}, skipped {lost} items, wrote {} files", files.len());
+        let (skipped, wrote) = (counted(lost, "item", "items"), counted(files.len(), "file", "files"));
+        eprintln!("imported {what}, skipped {skipped}, wrote {wrote}");
     }
     Ok(if lost == 0 { Answer::Yes } else { Answer::No })
 }

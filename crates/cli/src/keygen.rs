@@ -18,7 +18,7 @@ pub struct KeygenArgs {
     /// The suite that the key is for.
     #[arg(long, visible_alias = "suite", value_name = "PROPOSAL", default_value = "aes256-sha256", value_parser = suite)]
     proposal: Suite,
-    /// The key file to write, for `key_file`; a proposal with a separate integrity algorithm gets a second file with the
+    /// The key file to write, for `key_file`. A proposal with a separate integrity algorithm gets a second file with the
     /// ending `.auth`, for `auth_key_file`. Existing files are not replaced.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -26,8 +26,7 @@ pub struct KeygenArgs {
 
 /// Reads a proposal, with the nearest known one as a hint.
 pub fn suite(text: &str) -> Result<Suite, String> {
-    text.parse()
-        .map_err(|error: forebay_crypto::SuiteError| format!("{error}; did you mean `{}`?", error.nearest))
+    text.parse().map_err(|error: forebay_crypto::SuiteError| format!("{error}; {}", error.hint()))
 }
 
 /// Writes the keys.
@@ -44,15 +43,32 @@ pub fn run(args: &KeygenArgs) -> miette::Result<Answer> {
         let auth = (auth_len > 0).then(|| file.with_extension("auth"));
         [(key_len > 0).then(|| file.to_owned()), auth]
     };
+    for file in &args.files {
+        if file.file_name().is_none() {
+            return Err(miette!(
+                help = "give the name of a new file, such as east-out.key",
+                "{} is not the name of a file",
+                file.display()
+            ));
+        }
+        if key_len > 0 && parts(file)[1].as_deref() == Some(file.as_path()) {
+            let help =
+                format!("give the key another ending, such as {}", file.with_extension("key").display());
+            return Err(miette!(
+                help = help,
+                "{}: the ending `.auth` is that of the integrity key's file",
+                file.display()
+            ));
+        }
+    }
     // Nothing is written if a file is there.
     let all: Vec<PathBuf> = args.files.iter().flat_map(|file| parts(file)).flatten().collect();
-    if let Some(twice) =
-        all.iter().enumerate().find(|(at, path)| all[..*at].contains(path)).map(|(_, path)| path)
-    {
+    let places: Vec<PathBuf> = all.iter().map(|path| place(path)).collect();
+    if let Some(at) = (0..all.len()).find(|&at| places[..at].contains(&places[at])) {
         return Err(miette!(
-            help = "give each key another name",
+            help = "give each key a file name of its own",
             "{} would be written twice",
-            twice.display()
+            all[at].display()
         ));
     }
     refuse_existing(&all)?;
@@ -68,6 +84,15 @@ pub fn run(args: &KeygenArgs) -> miette::Result<Answer> {
         }
     }
     Ok(Answer::Yes)
+}
+
+/// The path without what leads to the same file, such as `./`; as it is where its folder is not there.
+fn place(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
 }
 
 fn described(suite: Suite) -> String {

@@ -70,7 +70,7 @@ enum Command {
     /// Run a study: a set of simulations with figures and a check of published claims.
     #[command(subcommand)]
     Study(study::StudyCommand),
-    /// Simulate firmware on embedded cores: where its cycles go, and what each option of the core gains.
+    /// Simulate firmware on embedded cores: its cycles by cause, and the gain of each option of the core.
     #[command(subcommand)]
     Explore(explore::Explore),
     /// Validate the simulation model: run the engine with emulated cards and the simulator on the same packets.

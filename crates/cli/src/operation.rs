@@ -37,7 +37,7 @@ pub enum Operation {
     /// Make a running gateway reload its configuration; unchanged SAs keep their state.
     #[command(after_help = "Example: forebay reload --config gateway.toml")]
     Reload(control_client::AskArgs),
-    /// Show whose the records of a state directory are and what is missing, or accept them as they are.
+    /// Show to which gateway the records of a state directory belong and which are missing, or accept them.
     #[command(after_help = "Example: forebay state accept --config gateway.toml")]
     State(state::StateArgs),
 }

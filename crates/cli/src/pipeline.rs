@@ -254,7 +254,7 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
             error => Err(scenario.objection(&error).into()),
         },
         (_, Err(error)) => Err(miette!("{}: {error}", args.scenario.display())),
-        (_, Ok(_)) => Err(miette!("{}: there is no solution of it", args.scenario.display())),
+        (_, Ok(_)) => Err(miette!("{}: this model cannot be solved", args.scenario.display())),
     }
 }
 

@@ -35,9 +35,8 @@ pub struct SizeBuffersArgs {
     /// Loss method [default: Markov chain if the model is solvable].
     #[arg(long)]
     by: Option<Way>,
-    /// With `--by simulation`: number of runs per design; what the loss is at most with 95 % confidence counts,
-    /// without any loss 3 / packets.
-    /// [default: 5]
+    /// With `--by simulation`: number of runs per design. The loss ratio of a design is the upper bound of its 95 % confidence
+    /// interval; without any loss it is 3 / packets. [default: 5]
     #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u16).range(2..))]
     runs: Option<u16>,
 }

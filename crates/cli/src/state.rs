@@ -28,10 +28,10 @@ pub struct StateArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, Subcommand)]
 enum What {
-    /// Show whose the records are, and what is missing (the default).
+    /// Show to which gateway the records belong, and which are missing (the default).
     Show,
-    /// Have the gateway go on with the records as they are, although some may be missing: recorded packets may be received again, and
-    /// numbers used again, unless all SAs have new keys.
+    /// Let the gateway start with the records as they are, even if some are missing. Unless all SAs have new keys, recorded packets may
+    /// be accepted again, and numbers may be reused.
     Accept,
 }
 

@@ -32,24 +32,24 @@ pub enum TunnelCommand {
 /// Arguments of `forebay tunnel new`.
 #[derive(Args)]
 pub struct NewArgs {
-    /// A side: its name, the address or host name at which its peer reaches it, and the networks behind it. Give it twice; on a
-    /// terminal the sides are asked for.
+    /// A side: its name, the address or host name at which its peer reaches it, and the networks behind it. Give it twice. On a
+    /// terminal, the command asks for sides that are not given.
     #[arg(long = "side", value_name = "NAME=ADDRESS,NETWORK[,NETWORK...]")]
     sides: Vec<String>,
-    /// The own address of a side whose address a NAT translates, as clouds do one to one, or that has a host name. Requires
-    /// `--link udp`.
+    /// The address of a side on its own interface, if a NAT translates it to the address of `--side` (as public clouds do), or
+    /// if `--side` has a host name. Requires `--link udp`.
     #[arg(long, value_name = "NAME=ADDRESS")]
     behind_nat: Vec<String>,
     /// The suite of both SAs [default: aes256-sha256 for keys in files, aes256gcm16 with --ike].
     #[arg(long, visible_alias = "suite", value_parser = suite)]
     proposal: Option<Suite>,
-    /// The link between the gateways: ESP in UDP on port 4500, or ESP straight in IP.
+    /// The link between the gateways: ESP in UDP on port 4500, or ESP in IP without UDP.
     #[arg(long, value_enum, default_value = "udp")]
     link: Link,
-    /// Have strongSwan negotiate the keys; the sides authenticate by a secret that both have, or by certificates.
+    /// Have strongSwan negotiate the keys; the sides authenticate by a pre-shared secret or by certificates.
     #[arg(long, value_enum)]
     ike: Option<Ike>,
-    /// The directory in which the folders of the sides are made.
+    /// The directory in which to create one folder for each side.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 }
@@ -59,14 +59,14 @@ pub struct NewArgs {
 enum Link {
     /// ESP in UDP, port 4500.
     Udp,
-    /// ESP straight in IP.
+    /// ESP in IP, without UDP.
     Raw,
 }
 
 /// How the sides authenticate to each other.
 #[derive(Clone, Copy, ValueEnum)]
 enum Ike {
-    /// A secret that both have.
+    /// A pre-shared secret.
     Psk,
     /// Certificates.
     Cert,
@@ -111,25 +111,35 @@ fn new(args: &NewArgs) -> miette::Result<Answer> {
     let suite = args.proposal.map_or_else(|| suite(usual).map_err(|error| miette!("{error}")), Ok)?;
     let tunnel = Tunnel::new(sides, suite, args.link == Link::Udp, authentication).map_err(report)?;
     let folders = tunnel.folders(&mut random);
+    if suite.cipher() == forebay_crypto::Cipher::TripleDesCbc {
+        eprintln!(
+            "warning: {suite} is slow and has blocks of 64 bits (RFC 8221 5: SHOULD NOT): use it only for a peer that supports \
+             nothing else\n"
+        );
+    }
     let script = tunnel.certificates().map(|text| (args.out.join("certificates.sh"), text));
     let beside: Vec<PathBuf> = script.iter().map(|(path, _)| path.clone()).collect();
     write(&args.out, &folders, &beside)?;
     if let Some((path, text)) = script {
         create(&path, &text)?;
         println!(
-            "\n# Makes a CA and the certificates of both sides, with OpenSSL:\n(cd {} && sh certificates.sh)",
-            args.out.display()
+            "\n# Create a CA and the certificates of both sides, with OpenSSL:\n(cd {} && sh certificates.sh)",
+            word_of_shell(&args.out)
         );
     }
     for (folder, side) in folders.iter().zip(tunnel.sides()) {
-        println!("\n# {}: copy the folder to its host, and type there as root:", folder.name);
+        println!("\n# {}: copy the folder to its host, and run there as root:", folder.name);
         let host = match side.address() {
             Some(IpAddr::V6(outer)) => format!("[{outer}]"),
             _ => side.outer.to_string(),
         };
-        println!("scp -rp {} root@{host}:", args.out.join(&folder.name).display());
+        println!("scp -rp {} root@{host}:", word_of_shell(&args.out.join(&folder.name)));
         folder.commands.iter().for_each(|command| println!("    {command}"));
     }
+    let part = if args.ike.is_none() { "the [[sa]] sections" } else { "what it lacks" };
+    println!(
+        "\n# On a host that already has /etc/forebay/gateway.toml, add {part} to that file instead of replacing it."
+    );
     if args.ike.is_none() && suite.iv_repeat_is_fatal() {
         eprintln!(
             "\nwarning: {suite} under keys from files is safe only as long as both gateways keep their `state` directories: a \
@@ -139,21 +149,30 @@ fn new(args: &NewArgs) -> miette::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// The two sides, from the arguments or from whoever sits at the terminal.
+/// A path as one word of a command that a person copies into a shell.
+fn word_of_shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,=".contains(letter);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// The two sides, from the arguments or from answers at the terminal.
 fn sides(args: &NewArgs) -> miette::Result<[Side; 2]> {
     let mut sides =
         args.sides.iter().map(|text| text.parse().map_err(report)).collect::<miette::Result<Vec<Side>>>()?;
     if sides.len() < 2 && std::io::stdin().is_terminal() {
         let (mut input, mut output) = (std::io::stdin().lock(), std::io::stderr());
         while sides.len() < 2 {
-            let name = if sides.is_empty() { "west" } else { "east" };
+            let is_free = |name: &&&str| sides.iter().all(|side| side.name != **name);
+            let name = ["west", "east"].iter().find(is_free).unwrap_or(&"east");
             sides.push(ask_side(name, &mut input, &mut output)?);
         }
     }
     let found = sides.len();
     sides.try_into().map_err(|_| {
         let help = "give `--side NAME=ADDRESS,NETWORK` twice, such as --side west=192.0.2.1,10.1.0.0/16";
-        miette!(help = help, "found {found} sides, expected 2")
+        let sides = if found == 1 { "side" } else { "sides" };
+        miette!(help = help, "found {found} {sides}, expected 2")
     })
 }
 
@@ -175,7 +194,7 @@ fn ask_side(usual: &str, input: &mut impl BufRead, output: &mut impl Write) -> m
                         side.own = Some(own);
                         return Ok(side);
                     }
-                    Err(_) => writeln!(output, "`{own}` is no IP address").into_diagnostic()?,
+                    Err(_) => writeln!(output, "`{own}` is not an IP address").into_diagnostic()?,
                 }
             }
             Err(error) => writeln!(output, "{error}: {}", error.hint()).into_diagnostic()?,
@@ -193,15 +212,24 @@ fn ask(question: &str, input: &mut impl BufRead, output: &mut impl Write) -> mie
 }
 
 fn behind_nat(word: &str, sides: &mut [Side; 2]) -> miette::Result<()> {
+    let names: Vec<&str> = sides.iter().map(|side| side.name.as_str()).collect();
+    let help = format!(
+        "write NAME=ADDRESS with the name of a side ({}), such as {}=172.31.5.9",
+        names.join(", "),
+        names[0]
+    );
     let wrong = || {
         miette!(
-            help = "write NAME=ADDRESS with the name of a side",
-            "`--behind-nat {word}`: expected a side and its own address"
+            help = help.clone(),
+            "`--behind-nat {word}`: expected a side and the address of its own interface"
         )
     };
     let (name, address) = word.split_once('=').ok_or_else(wrong)?;
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let side = sides.iter_mut().find(|side| side.name == name).ok_or_else(wrong)?;
+    if side.own.is_some() {
+        return Err(miette!(help = "give it once for each side", "`--behind-nat {name}` is given twice"));
+    }
     side.own = Some(address);
     Ok(())
 }
@@ -224,8 +252,10 @@ fn roll(args: &RollArgs) -> miette::Result<Answer> {
     println!(
         "\n# New keys for {keys}. Copy each folder to its host. Do each step on all hosts before the next one, as root."
     );
-    for (step, (file, what)) in
-        STEPS.iter().zip(["receive with the new keys", "send with them", "forget the old ones"]).enumerate()
+    for (step, (file, what)) in STEPS
+        .iter()
+        .zip(["receive with the new keys", "send with the new keys", "remove the old keys"])
+        .enumerate()
     {
         println!("\n# Step {}: {what}", step + 1);
         for folder in &rolled.folders {
@@ -264,6 +294,13 @@ fn write(out: &Path, folders: &[Folder], beside: &[PathBuf]) -> miette::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_single_words_of_a_shell() {
+        assert_eq!(word_of_shell(Path::new("out/west")), "out/west");
+        assert_eq!(word_of_shell(Path::new("my dir/$x")), "'my dir/$x'");
+        assert_eq!(word_of_shell(Path::new("it's")), r"'it'\''s'");
+    }
 
     #[test]
     fn a_side_is_asked_for_until_it_is_right() {

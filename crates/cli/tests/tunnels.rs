@@ -114,6 +114,13 @@ fn keys_have_their_lengths_and_are_never_shown_nor_replaced() {
         (&["keygen", "--suite", "aes128gcm17", "d.key"], "did you mean `aes128gcm"),
         (&["keygen", "--suite", "aes128", "d.key"], "RFC 8221 says MUST NOT"),
         (&["keygen", "d.key", "d.key"], "would be written twice"),
+        (&["keygen", "d.key", "./d.key"], "./d.key would be written twice"),
+        (&["keygen", "d.auth"], "the ending `.auth` is that of the integrity key's file"),
+        (&["keygen", "."], ". is not the name of a file"),
+        (
+            &["keygen", "--suite", "nonsense", "d.key"],
+            "unknown proposal `nonsense`; there are aes{128,192,256}",
+        ),
     ] {
         let said = folder.refused(args);
         assert!(said.contains(expected), "{said}");
@@ -155,7 +162,7 @@ fn both_sides_of_a_new_tunnel_read_each_other() {
 fn sides_that_do_not_go_together_are_refused() {
     let folder = Folder::new();
     for (sides, expected) in [
-        (vec!["west=192.0.2.1,10.1.0.0/16"], "found 1 sides, expected 2"),
+        (vec!["west=192.0.2.1,10.1.0.0/16"], "found 1 side, expected 2"),
         (vec!["a=192.0.2.1,10.1.0.0/16", "a=192.0.2.2,10.2.0.0/16"], "both sides are called `a`"),
         (vec!["a=192.0.2.1,10.1.0.0/16", "b=192.0.2.1,10.2.0.0/16"], "both sides have the address"),
         (vec!["a=192.0.2.1,10.1.0.0/16", "b=2001:db8::1,10.2.0.0/16"], "different IP versions"),
@@ -171,10 +178,22 @@ fn sides_that_do_not_go_together_are_refused() {
         let said = folder.refused(&[&["tunnel", "new"], &words[..]].concat());
         assert!(said.contains(expected), "{said}");
     }
+    let twice = ["--behind-nat", "west=10.0.0.5", "--behind-nat", "west=10.0.0.6"];
+    let said = folder.refused(&[&["tunnel", "new"], &SIDES[..], &twice].concat());
+    assert!(said.contains("`--behind-nat west` is given twice"), "{said}");
     let raw = ["--link", "raw", "--behind-nat", "west=10.0.0.5"];
     let said = folder.refused(&[&["tunnel", "new"], &SIDES[..], &raw].concat());
-    assert!(said.contains("take `--link udp`"), "{said}");
+    assert!(said.contains("use `--link udp`"), "{said}");
     assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn printed_commands_work_as_they_are_and_outlast_a_reboot() {
+    let folder = Folder::new();
+    let said = folder.good(&[&["tunnel", "new", "--out", "my $dir"], &SIDES[..]].concat());
+    assert!(said.contains("scp -rp 'my $dir/west' root@192.0.2.1:"), "{said}");
+    assert!(said.contains("net.ipv4.ip_forward=1 >/etc/sysctl.d/90-forebay.conf"), "{said}");
+    assert!(said.contains("On a host that already has /etc/forebay/gateway.toml, add the [[sa]]"), "{said}");
 }
 
 #[test]
@@ -510,7 +529,7 @@ fn what_cannot_be_rolled_over_is_refused() {
     folder.good(&["check", "--config", "west/gateway.toml"]);
     let said = folder.refused(&["tunnel", "roll", "west/gateway.toml", "east/gateway.toml"]);
     assert!(
-        said.contains("line 2: cannot edit an SA that is no table of its own")
+        said.contains("line 2: cannot edit an SA that is not a table of its own")
             && said.contains("runbooks.md"),
         "{said}"
     );

@@ -98,7 +98,7 @@ impl GatewayArgs {
         let ours = sched_getaffinity(None).into_diagnostic()?;
         let has = |cpu: &usize| *cpu < CpuSet::MAX_CPU && ours.is_set(*cpu);
         if let Some(cpu) = self.cpus.iter().find(|cpu| !has(cpu)) {
-            return Err(miette!("--cpus {cpu}: this process may not run there, or there is no such CPU"));
+            return Err(miette!("--cpus {cpu}: this CPU does not exist, or the process may not run on it"));
         }
         let first = || (0..CpuSet::MAX_CPU).filter(has).take(2).collect();
         Ok(if self.cpus.is_empty() { first() } else { self.cpus.clone() })

@@ -1,4 +1,4 @@
-//! What is wrong with the description of a tunnel, or hinders a roll-over.
+//! Errors in the description of a tunnel or in a roll-over.
 
 use std::fmt;
 
@@ -84,9 +84,7 @@ impl ProvisionError {
                 "give the configuration of every gateway that has the SAs, each with its key files beside it"
                     .to_owned()
             }
-            Self::FromIke { .. } => {
-                "the daemon makes new keys by itself: `swanctl --rekey --child NAME`".to_owned()
-            }
+            Self::FromIke { .. } => "the daemon makes new keys: `swanctl --rekey --child NAME`".to_owned(),
             Self::SameName { .. } => {
                 "keep each gateway's configuration in a folder of its own name".to_owned()
             }

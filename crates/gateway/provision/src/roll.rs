@@ -203,7 +203,7 @@ impl<'a> Source<'a> {
         let begin = line - 1;
         let wrong = |what| ProvisionError::Form { file: self.path.display().to_string(), line, what };
         if self.lines.get(begin).is_none_or(|header| !header.trim_start().starts_with("[[sa]]")) {
-            return Err(wrong("an SA that is no table of its own under `[[sa]]`"));
+            return Err(wrong("an SA that is not a table of its own under `[[sa]]`"));
         }
         let is_next =
             |line: &&str| line.trim_start().starts_with('[') && !line.trim_start().starts_with("[sa.");

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use forebay_sas::Peer;
+use forebay_sas::{Peer, no_peer};
 use ipnet::IpNet;
 
 use crate::ProvisionError;
@@ -45,18 +45,20 @@ impl Side {
             return Err(wrong(expected, FORM));
         }
         let outer = match outer.parse::<IpAddr>() {
-            Ok(outer) if outer.is_unspecified() || outer.is_multicast() || outer.is_loopback() => {
-                let reason = format!("{outer} is no address at which a peer reaches a gateway");
-                return Err(wrong(reason, "give the address of the gateway's interface to the peer"));
-            }
-            Ok(outer) => Peer::Address(outer),
+            Ok(outer) => match unreachable(&outer) {
+                Some(is) => {
+                    let reason = format!("no peer reaches a gateway at {outer}, {is}");
+                    return Err(wrong(reason, "give the address of the gateway's interface to the peer"));
+                }
+                None => Peer::Address(outer),
+            },
             Err(_) => Peer::Name(outer.parse().map_err(|reason| {
-                let reason = format!("`{outer}` is no IP address, and no host name: {reason}");
-                wrong(reason, "give the address or the host name of the gateway")
+                let reason = format!("`{outer}` is neither an IP address nor a host name: {reason}");
+                wrong(reason, "give the address or the host name of the gateway, without brackets, port or prefix length")
             })?),
         };
         if networks.is_empty() {
-            return Err(wrong("no network behind it".to_owned(), FORM));
+            return Err(wrong("it has no network behind it".to_owned(), FORM));
         }
         let networks = networks.iter().map(|word| network(word, &wrong)).collect::<Result<_, _>>()?;
         Ok(Side { name: name.to_owned(), outer, own: None, networks })
@@ -73,20 +75,80 @@ impl Side {
     }
 }
 
-/// A network in front of which nothing is left of the host's bits.
+/// Why a gateway cannot have this address on its interface to the peer.
+pub(crate) fn unreachable(address: &IpAddr) -> Option<&'static str> {
+    match address {
+        _ if address.is_loopback() => Some("a loopback address"),
+        _ if is_link_local(address) => Some("a link-local address"),
+        _ => no_peer(address),
+    }
+}
+
+/// Why no network behind a gateway has these addresses.
+fn of_no_network(network: &IpNet) -> Option<&'static str> {
+    let (first, last) = (network.network(), network.broadcast());
+    let both = |is: fn(&IpAddr) -> bool| is(&first) && is(&last);
+    match () {
+        () if both(IpAddr::is_multicast) => Some("multicast addresses"),
+        () if both(IpAddr::is_loopback) => Some("loopback addresses"),
+        () if both(is_link_local) => Some("link-local addresses"),
+        () => None,
+    }
+}
+
+fn is_link_local(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
+}
+
+/// A network without host bits.
 fn network(word: &str, wrong: &dyn Fn(String, &str) -> ProvisionError) -> Result<IpNet, ProvisionError> {
     let single = word.parse::<IpAddr>().map(IpNet::from);
     let network: IpNet = word.parse().or(single).map_err(|_| {
-        wrong(format!("`{word}` is no network"), "write networks as 10.1.0.0/16 or 2001:db8:1::/48")
+        wrong(format!("`{word}` is not a network"), "write networks as 10.1.0.0/16 or 2001:db8:1::/48")
     })?;
     if network.trunc() != network {
         return Err(wrong(format!("{network}: host bits are set"), &format!("write {}", network.trunc())));
+    }
+    let is_host = network.prefix_len() == network.max_prefix_len();
+    if !word.contains('/') && is_host && ends_in_zero(&network.addr()) {
+        let hint = format!(
+            "write {network} for this one address, or its prefix length, such as {word}/{}",
+            usual_length(&network)
+        );
+        return Err(wrong(
+            format!("`{word}` has no prefix length, and looks like the address of a network"),
+            &hint,
+        ));
     }
     if network.prefix_len() == 0 {
         let hint = "name the networks; to send everything through a tunnel, edit the files (docs/gateway.md)";
         return Err(wrong(format!("{network} is every address, also the peer's"), hint));
     }
+    if let Some(is) = of_no_network(&network) {
+        return Err(wrong(
+            format!("no tunnel carries packets of {network}: {is}"),
+            "name the networks behind the gateway",
+        ));
+    }
     Ok(network)
+}
+
+/// Whether the address is what people write in front of a prefix length.
+fn ends_in_zero(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.octets()[3] == 0,
+        IpAddr::V6(v6) => v6.octets()[8..] == [0; 8],
+    }
+}
+
+/// The shortest usual prefix length that leaves no host bits.
+fn usual_length(network: &IpNet) -> u8 {
+    let lengths: &[u8] = if matches!(network, IpNet::V4(_)) { &[16, 24] } else { &[48, 64] };
+    let fits = |length: &u8| IpNet::new(network.addr(), *length).is_ok_and(|one| one.trunc() == one);
+    lengths.iter().copied().find(fits).unwrap_or(lengths[1])
 }
 
 impl FromStr for Side {
@@ -126,12 +188,27 @@ mod tests {
             ("West=192.0.2.1,10.1.0.0/16", "lower-case", "write NAME="),
             ("../x=192.0.2.1,10.1.0.0/16", "lower-case", "write NAME="),
             ("-x=192.0.2.1,10.1.0.0/16", "lower-case", "write NAME="),
-            ("west=gw_1.example.org,10.1.0.0/16", "no IP address, and no host name", "the host name"),
-            ("west=192.0.2.300,10.1.0.0/16", "no IP address, and no host name", "the host name"),
-            ("west=0.0.0.0,10.1.0.0/16", "no address at which", "interface"),
+            ("west=gw_1.example.org,10.1.0.0/16", "neither an IP address nor a host name", "the host name"),
+            ("west=192.0.2.300,10.1.0.0/16", "neither an IP address nor a host name", "the host name"),
+            ("west=[2001:db8::1],10.1.0.0/16", "neither an IP address nor a host name", "without brackets"),
+            ("west=0.0.0.0,10.1.0.0/16", "no peer reaches a gateway at 0.0.0.0", "interface"),
+            ("west=255.255.255.255,10.1.0.0/16", "the broadcast address", "interface"),
+            ("west=127.0.0.1,10.1.0.0/16", "a loopback address", "interface"),
+            ("west=fe80::1,10.1.0.0/16", "a link-local address", "interface"),
+            ("west=::ffff:192.0.2.1,10.1.0.0/16", "in the notation of IPv6", "interface"),
+            (
+                "west=192.0.2.1,10.1.0.0",
+                "no prefix length",
+                "write 10.1.0.0/32 for this one address, or its prefix length, such as 10.1.0.0/16",
+            ),
+            ("west=192.0.2.1,2001:db8:1:2::", "no prefix length", "such as 2001:db8:1:2::/64"),
+            ("west=192.0.2.1,224.0.0.0/4", "multicast", "behind the gateway"),
+            ("west=192.0.2.1,127.0.0.0/8", "loopback", "behind the gateway"),
+            ("west=192.0.2.1,169.254.0.0/16", "link-local", "behind the gateway"),
+            ("west=192.0.2.1,fe80::/10", "link-local", "behind the gateway"),
             ("west=192.0.2.1", "no network", "write NAME="),
             ("west=192.0.2.1,10.1.0.1/16", "host bits", "write 10.1.0.0/16"),
-            ("west=192.0.2.1,ten", "no network", "10.1.0.0/16"),
+            ("west=192.0.2.1,ten", "not a network", "10.1.0.0/16"),
             ("west=192.0.2.1,0.0.0.0/0", "every address", "gateway.md"),
         ] {
             let error = text.parse::<Side>().unwrap_err();

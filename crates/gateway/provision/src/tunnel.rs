@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use zeroize::Zeroizing;
 
 use crate::keys::keys;
+use crate::side::unreachable;
 use crate::{Folder, NewFile, ProvisionError, Random, Side, ike};
 
 /// Smallest SPI that is given: 1 to 255 are reserved (RFC 4303 2.1), and small ones are what people type.
@@ -125,12 +126,16 @@ impl Tunnel {
         let mut commands =
             vec![format!("install -m 0640 -g forebay {}/gateway.toml /etc/forebay/gateway.toml", side.name)];
         let any = |is: fn(&IpNet) -> bool| side.networks.iter().chain(&peer.networks).any(is);
+        // In a file, because a reboot forgets what is only set.
+        let mut settings = vec![];
         if any(|network| matches!(network, IpNet::V4(_))) {
-            commands.push("sysctl -w net.ipv4.ip_forward=1".to_owned());
+            settings.push("net.ipv4.ip_forward=1");
         }
         if any(|network| matches!(network, IpNet::V6(_))) {
-            commands.push("sysctl -w net.ipv6.conf.all.forwarding=1".to_owned());
+            settings.push("net.ipv6.conf.all.forwarding=1");
         }
+        commands.push(format!("printf '%s\\n' {} >/etc/sysctl.d/90-forebay.conf", settings.join(" ")));
+        commands.push("sysctl -p /etc/sysctl.d/90-forebay.conf".to_owned());
         commands.push("forebay check --config /etc/forebay/gateway.toml".to_owned());
         commands.push("systemctl enable --now forebay".to_owned());
         commands
@@ -200,7 +205,10 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
         return wrong(format!("both sides are called `{}`", one.name), "give each side a name of its own");
     }
     if one.outer == other.outer {
-        return wrong(format!("both sides have the address {}", one.outer), "give each side its own address");
+        return wrong(
+            format!("both sides have the address {}", one.outer),
+            "give each side an address of its own",
+        );
     }
     for side in sides {
         let Some(local) = side.local() else {
@@ -214,8 +222,20 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
             return wrong(reason, "a NAT translates addresses of one IP version");
         }
         if side.own.is_some() && !udp {
-            let reason = format!("{} is behind a NAT, which ESP straight in IP does not pass", side.name);
-            return wrong(reason, "take `--link udp`");
+            let reason = format!("{} is behind a NAT, which ESP without UDP does not pass", side.name);
+            return wrong(reason, "use `--link udp`");
+        }
+        if let Some(is) = side.own.and_then(|own| unreachable(&own)) {
+            let reason = format!("the own address of {} is {local}, {is}", side.name);
+            return wrong(reason, "give the address of the gateway's interface to the NAT");
+        }
+        if side.own.is_some() && side.own == side.address() {
+            let reason =
+                format!("the own address of {} is the one at which its peer reaches it, {local}", side.name);
+            return wrong(
+                reason,
+                &format!("leave out `--behind-nat {}=...`: no NAT translates its address", side.name),
+            );
         }
     }
     if local(one).is_ipv4() != local(other).is_ipv4() {
@@ -247,7 +267,7 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
                 format!("{network} of {}: no network of {} has its IP version", side.name, peer.name);
             return wrong(
                 reason,
-                "packets pass between networks of one IP version: add one, or leave it out",
+                "a packet's source and destination are of one IP version: add such a network, or leave this one out",
             );
         }
     }
@@ -262,6 +282,13 @@ fn check_sides(sides: &[Side; 2], udp: bool) -> Result<(), ProvisionError> {
                 side.name
             );
             return wrong(reason, &hint);
+        }
+        let own = local(side);
+        if let Some(network) = peer.networks.iter().find(|network| network.contains(&own)) {
+            let reason =
+                format!("{network} behind {} contains {own}, the own address of {}", peer.name, side.name);
+            let hint = "the route to that network would send the gateway's own packets into the tunnel; exclude the address from the networks";
+            return wrong(reason, hint);
         }
     }
     Ok(())
@@ -282,4 +309,37 @@ pub(crate) fn list(networks: &[IpNet]) -> String {
 
 fn quoted(networks: &[IpNet]) -> String {
     networks.iter().map(|network| format!("\"{network}\"")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with a tunnel between west, whose own address behind a NAT is `own`, and east.
+    fn wrong(own: &str) -> (String, String) {
+        let mut west: Side = "west=198.51.100.7,10.1.0.0/16".parse().unwrap();
+        west.own = own.parse().ok();
+        let east = "east=192.0.2.2,10.2.0.0/16".parse().unwrap();
+        let error = Tunnel::new([west, east], "aes256-sha256".parse().unwrap(), true, Authentication::Keys)
+            .expect_err(own);
+        (error.to_string(), error.hint())
+    }
+
+    #[test]
+    fn own_addresses_behind_a_nat_are_checked() {
+        for (own, reason, hint) in [
+            ("127.0.0.1", "the own address of west is 127.0.0.1, a loopback address", "interface to the NAT"),
+            ("0.0.0.0", "no address", "interface to the NAT"),
+            ("198.51.100.7", "the one at which its peer reaches it", "leave out `--behind-nat west=...`"),
+            (
+                "10.2.0.9",
+                "10.2.0.0/16 behind east contains 10.2.0.9, the own address of west",
+                "exclude the address",
+            ),
+            ("fd00::1", "another IP version", "one IP version"),
+        ] {
+            let (found, help) = wrong(own);
+            assert!(found.contains(reason) && help.contains(hint), "{own}: {found}: {help}");
+        }
+    }
 }
