@@ -244,7 +244,10 @@ fn keys_of_wrong_length() {
 #[test]
 fn keys_that_are_no_hex() {
     let text = rejected(KEY, &format!("0x{KEY}"));
-    assert_says(&text, &["`key` is not hex: character 2 is not a hex digit", "SAS.toml:6:7", "no 0x in front"]);
+    assert_says(
+        &text,
+        &["`key` is not hex: character 2 is not a hex digit", "SAS.toml:6:7", "no 0x in front"],
+    );
     let text = rejected(&AUTH_KEY[10..], &format!(" {}", &AUTH_KEY[10..]));
     assert_says(&text, &["`auth_key` is not hex: character 11", "SAS.toml:16:12"]);
     let text = rejected(KEY, &KEY[1..]);
@@ -306,7 +309,10 @@ fn addresses_and_prefixes() {
         &["not a selector in `local_ts`: `10.1.0.0/33`", "SAS.toml:23:13", "like 10.1.0.0/16"],
     );
     let text = rejected("10.1.0.0/16", "10.1.0.0/16[tpc/80]");
-    assert_says(&text, &["not a selector in `local_ts`", "SAS.toml:23:13", "`tpc` is wrong in it", "ipv6-icmp"]);
+    assert_says(
+        &text,
+        &["not a selector in `local_ts`", "SAS.toml:23:13", "`tpc` is wrong in it", "ipv6-icmp"],
+    );
     let text = rejected("10.1.0.0/16", "10.1.2.3/16");
     assert_says(&text, &["prefix 10.1.2.3/16 in `local_ts`", "SAS.toml:23:13", "the network is 10.1.0.0/16"]);
 }
