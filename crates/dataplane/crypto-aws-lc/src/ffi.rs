@@ -35,5 +35,5 @@ pub fn random(bytes: &mut [u8]) {
     // SAFETY: `bytes` is writable for its length.
     let done = unsafe { sys::RAND_bytes(bytes.as_mut_ptr(), bytes.len()) };
     // It aborts the process rather than fail; zeros for keys would be worse than a panic.
-    assert_eq!(done, 1, "no random bytes to be had");
+    assert_eq!(done, 1, "cannot get random bytes");
 }

@@ -219,7 +219,7 @@ fn sa(body: &[u8], attributes: Attributes<'_>) -> Result<KernelSa, Malformed> {
 fn algorithm(content: &[u8], has_icv: bool) -> Result<Algorithm, Malformed> {
     let name = content.get(..64).ok_or(SHORT)?;
     let end = name.iter().position(|&byte| byte == 0).ok_or(Malformed("a name without an end"))?;
-    let name = std::str::from_utf8(&name[..end]).map_err(|_| Malformed("a name that is no text"))?;
+    let name = std::str::from_utf8(&name[..end]).map_err(|_| Malformed("a name that is not text"))?;
     let key_len = word(content, 64)?.div_ceil(8) as usize;
     let (icv_bits, at) = if has_icv { (Some(word(content, 68)?), 72) } else { (None, 68) };
     let key = content.get(at..).and_then(|rest| rest.get(..key_len.min(MAX_KEY + 1)));

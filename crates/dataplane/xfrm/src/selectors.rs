@@ -55,7 +55,7 @@ fn side(
     let addresses = match range(address, prefix).ok_or(Refusal::Selector("a prefix that is too long"))? {
         _ if prefix == 0 && selector.any_family => TrafficSelector::ANY,
         (first, last) => {
-            TrafficSelector::range(first, last).ok_or(Refusal::Selector("addresses that are no range"))?
+            TrafficSelector::range(first, last).ok_or(Refusal::Selector("addresses that are not a range"))?
         }
     };
     let whole = addresses.with(selector.protocol, ports);
@@ -83,7 +83,7 @@ fn range(address: IpAddr, prefix: u8) -> Option<(IpAddr, IpAddr)> {
 fn ports((port, mask): (u16, u16)) -> Result<PortRange, Refusal> {
     // Bits that do not count stand behind those that do: a range.
     if mask.leading_ones() + mask.trailing_zeros() < 16 {
-        return Err(Refusal::Selector("ports by a mask that is no range"));
+        return Err(Refusal::Selector("a port mask that is not a range"));
     }
     match (port & mask, port | !mask) {
         (0, u16::MAX) => Ok(PortRange::ANY),

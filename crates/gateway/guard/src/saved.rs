@@ -1,4 +1,4 @@
-//! What was guarded and discarded last, as a text: by it a host is closed before the gateway's file can be read.
+//! The rules and discarded networks of the last start, as text. The host is closed by them before the configuration is read.
 //!
 //! ```text
 //! forebay-guard 1

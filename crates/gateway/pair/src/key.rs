@@ -35,7 +35,7 @@ impl Key {
         let unreadable = |error| KeyError::Unreadable(path.to_owned(), error);
         // Opening a FIFO blocks until a process opens it for writing.
         if !fs::metadata(path).map_err(unreadable)?.is_file() {
-            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
         }
         let mut file = File::open(path).map_err(unreadable)?;
         let mode = file.metadata().map_err(unreadable)?.mode();
@@ -122,7 +122,7 @@ mod tests {
         let key = Key::read(&path).unwrap();
         assert_eq!((key.bytes(), format!("{key:?}").as_str()), (&[15; 32], "Key(..)"));
         let folder = Key::read(directory.path()).unwrap_err();
-        assert!(folder.to_string().contains("it is no regular file"), "{folder}");
+        assert!(folder.to_string().contains("not a regular file"), "{folder}");
         for text in ["", "0f", &"0g".repeat(32), &"0f".repeat(33)] {
             fs::write(&path, text).unwrap();
             assert!(matches!(Key::read(&path), Err(KeyError::Malformed(_))), "{text}");

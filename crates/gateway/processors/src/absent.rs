@@ -1,5 +1,5 @@
-//! What stands in the place of a device that cannot be opened, so that traffic goes on without it; and the running core of
-//! benchmarks in which all crypto is done elsewhere.
+//! Placeholders for a device that cannot be opened, with which traffic continues, and for the running core of benchmarks that
+//! does no crypto.
 
 use forebay_crypto::{Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId, Verdict};
 use forebay_time::Time;

@@ -1,4 +1,4 @@
-//! Emulated cards: real crypto by a library that takes the time of a card on a bus.
+//! Emulated cards: a library does real crypto, and results are delivered at the times of a card on a bus.
 
 use std::any::Any;
 use std::sync::Arc;

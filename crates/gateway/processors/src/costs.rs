@@ -1,4 +1,4 @@
-//! What processors cost: measured, saved, read again, and told to the scheduler.
+//! Costs of processors: measured, saved, loaded, and passed to the scheduler.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Known-answer tests: before a processor has a packet, it seals and opens one of each of its suites, and refuses a forged one.
+//! Known-answer tests: before a processor gets its first packet, it has to seal and open one for each of its suites, and to
+//! reject a forged one.
 //!
 //! The answers are another implementation's (RustCrypto); the test of this module computes them anew. What is known of a
 //! sealed packet is its end. Where a suite has an ICV, that covers all that was enciphered, so that a wrong cipher text shows

@@ -1,4 +1,4 @@
-//! What a kind of processor says of itself.
+//! The description of a kind of processor.
 
 use std::any::Any;
 use std::fmt::{self, Debug};

@@ -403,7 +403,7 @@ impl Serving {
         let is_running = service.is_running();
         self.last = Some(service.config().clone());
         service.stop().into_diagnostic().wrap_err("a worker thread failed")?;
-        if is_running { Ok(()) } else { Err(miette::miette!("the data plane ended by itself")) }
+        if is_running { Ok(()) } else { Err(miette::miette!("the data plane ended without a request")) }
     }
 
     /// Ends the gateway. One that fails does not open its host.

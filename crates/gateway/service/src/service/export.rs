@@ -55,7 +55,7 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => fs::remove_file(path)?,
         Ok(found) if !found.is_file() => {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         _ => {}
     }

@@ -197,7 +197,7 @@ impl Offload {
             State::Absent => tracing::warn!(
                 interface,
                 offload = name,
-                "there is no such interface, whose offloads the gateway looks after: see `inside` of [offloads]"
+                "interface not found; its offloads cannot be switched on: see `inside` of [offloads]"
             ),
             _ => tracing::info!(
                 interface,

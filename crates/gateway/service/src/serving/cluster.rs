@@ -104,7 +104,7 @@ impl Role for Sharing {
             Some(_) => {
                 let before = self.file.as_ref().map(|(config, _)| self.cluster.assign(&config.sas));
                 if let Some(Err(error)) = before {
-                    tracing::error!(%error, "cannot go by the shares of before");
+                    tracing::error!(%error, "cannot use the previous shares");
                 }
             }
             None => {}
