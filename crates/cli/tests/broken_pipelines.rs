@@ -219,7 +219,7 @@ const ROWS: &[Row] = &[
         "name = \"ip\"\nnext = \"trasmit\"\n",
         "next = \"trasmit\"",
         "unknown next `trasmit`",
-        "did you mean",
+        "expected `receive`",
     ),
     // Buffers.
     (SIMULATE, "buffer = 6", "buffer = 0", "buffer = 0", "`buffer` is 0", "would lose every packet"),
