@@ -1,4 +1,4 @@
-//! A burst of several suites: what takes little time does not wait for what takes long.
+//! Divides a burst of several suites: the shortest processing time first.
 //!
 //! Packets of one SA leave in order, those of different SAs need not. So if the SAs of a burst have unlike suites, the packets of
 //! the suite that is done soonest are computed and completed first (the rule of the shortest processing time, which has the
@@ -58,7 +58,7 @@ impl BySuite {
         runs.append(&mut self.later.runs);
     }
 
-    /// Jobs of one kind, of so many bytes, took so long.
+    /// Learns the time per byte of a kind.
     pub fn learn(&mut self, kind: u8, bytes: u64, took: Duration) {
         let kind = usize::from(kind);
         if self.byte.len() <= kind {
@@ -68,8 +68,8 @@ impl BySuite {
         *known = if *known == 0 { found.max(1) } else { *known - *known / SMOOTH + found / SMOOTH };
     }
 
-    /// Sorts the kinds of a burst's runs, given with their bytes: that which is predicted to take the least time first, and one
-    /// that was never done before all. Whether the burst is to be divided.
+    /// Sorts the kinds of a burst's runs, which are given with their bytes, by predicted time, unknown ones first. Returns whether
+    /// to divide the burst.
     fn sort(&mut self, runs: impl Iterator<Item = (u8, u64)>) -> bool {
         self.kinds.clear();
         for (kind, bytes) in runs {
@@ -127,14 +127,20 @@ impl Core {
             to.runs.push(run);
         }
         burst.clear();
-        let (mut now, bytes) = (std::mem::take(&mut by.now), bytes(&by.now.jobs));
-        self.now = self.clock.now();
-        let begun = self.now;
+        let mut now = std::mem::take(&mut by.now);
         // Its packets may go through a further SA meanwhile.
         self.by_suite = by;
-        self.do_in_place(shared, &mut now.jobs, &mut now.runs);
+        self.do_kind(shared, soonest, &mut now);
         self.by_suite.now = now;
-        self.by_suite.learn(soonest, bytes, self.now.since(begun));
+    }
+
+    /// Does jobs of one kind, and learns what they take.
+    fn do_kind(&mut self, shared: &Turnstile<Databases>, kind: u8, burst: &mut Done) {
+        let bytes = bytes(&burst.jobs);
+        self.now = self.clock.now();
+        let begun = self.now;
+        self.do_in_place(shared, &mut burst.jobs, &mut burst.runs);
+        self.by_suite.learn(kind, bytes, self.now.since(begun));
     }
 
     /// Goes on with what was put off; whether there was anything.
@@ -151,9 +157,11 @@ impl Core {
     fn do_later(&mut self, shared: &Turnstile<Databases>) {
         let mut burst = std::mem::take(&mut self.by_suite.spare);
         self.by_suite.join(&mut burst.jobs, &mut burst.runs);
-        match self.is_of_suites(&burst.runs) {
-            true => self.do_by_suite(shared, &mut burst.jobs, &mut burst.runs),
-            false => self.do_in_place(shared, &mut burst.jobs, &mut burst.runs),
+        if self.is_of_suites(&burst.runs) {
+            self.do_by_suite(shared, &mut burst.jobs, &mut burst.runs);
+        } else if let Some(first) = burst.runs.first() {
+            let kind = self.sessions.kind(SessionId(first.line));
+            self.do_kind(shared, kind, &mut burst);
         }
         self.by_suite.spare = burst;
     }

@@ -233,8 +233,9 @@ impl Engine {
     /// Admits the packets of `burst`, of whose jobs only `packet` and `token`, the caller's tag, are looked at,
     /// and leaves it empty. Packets that cannot be admitted are counted, and [`Engine::refusals`] gives them back.
     ///
-    /// A burst that stays at the running core is done at once, and its packets wait in [`Engine::outputs`]; any other
-    /// burst moves on at the next [`Engine::poll`].
+    /// A burst that stays at the running core is done at once, except packets of slower suites, which wait for the next poll
+    /// ([`Engine::puts_off`]), and its packets wait in [`Engine::outputs`]; any other burst moves on at the next
+    /// [`Engine::poll`].
     ///
     /// One packet may become several outputs (fragments, the packets of an aggregate), and several packets may become
     /// one (a reassembled datagram, an aggregate), which then has the tag of the last one.
@@ -297,10 +298,15 @@ impl Engine {
         self.core.by_suite.put_off() > 0
     }
 
-    /// Whether the cryptography of so many packets will take this core longer than it takes to wake another one.
+    /// Whether the cryptography of so many packets, which begins now, will take this core longer than it takes to wake another
+    /// one. If so, the others see it as [busy](Engine::is_busy).
     #[inline]
-    pub fn takes_long(&self, packets: usize) -> bool {
-        !self.core.pace.is_alone() && self.core.pace.takes_long(packets)
+    pub fn takes_long(&mut self, packets: usize) -> bool {
+        let takes_long = !self.core.pace.is_alone() && self.core.pace.takes_long(packets);
+        if takes_long {
+            self.core.pace.begins(self.core.clock.now(), packets);
+        }
+        takes_long
     }
 
     /// Whether another core, by its place among those that share their SAs, is predicted to be at its burst for a while, so
@@ -446,7 +452,8 @@ impl Engine {
     }
 
     /// The next time at which something is due without a packet; [`Time::MAX`] if nothing is. It is a time as SAs are
-    /// told it ([`Engine::set_time`]).
+    /// told it ([`Engine::set_time`]). Packets that are [put off](Engine::puts_off) are not a matter of time: poll until there are
+    /// none.
     pub fn next_due(&self) -> Time {
         let db = self.shared.pass();
         db.ipsec.next_due().min(db.edges.next_due()).min(db.tickets.next_due())

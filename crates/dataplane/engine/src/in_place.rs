@@ -24,7 +24,7 @@ impl Core {
         let mut runs = std::mem::take(&mut self.prepared);
         let waits = self.by_suite.put_off() > 0;
         if waits {
-            // Nothing is put off twice, so nothing waits for ever behind what takes less time.
+            // New packets do not overtake packets that were put off, so none starves.
             self.by_suite.join(burst, &mut runs);
         }
         if self.stays(burst) {

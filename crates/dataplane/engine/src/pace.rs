@@ -170,11 +170,11 @@ impl Pace {
         own.free.store(now.0, Ordering::Relaxed);
     }
 
-    /// Whether this core will be at a burst of so many packets for [`LONG`].
+    /// Whether this core will be at a burst of so many packets for [`LONG`] when another one has been woken.
     #[inline]
     pub fn takes_long(&self, packets: usize) -> bool {
         let Some(own) = self.cores.all.get(self.own) else { return false };
-        own.packet(packets).load(Ordering::Relaxed).saturating_mul(packets as u64) >= LONG.0
+        own.packet(packets).load(Ordering::Relaxed).saturating_mul(packets as u64) >= LONG.0 + WAKES_IN.0
     }
 
     /// Whether another core is predicted to be at its burst for [`LONG`] from now on.

@@ -58,10 +58,7 @@ impl Intake {
             room = engine.take_limit(room).max(1);
             let taken = self.take_burst(&mut port.pass(), engine, direction, mtu, room);
             all += taken;
-            if engine.takes_long(self.burst.len()) {
-                call();
-            }
-            self.carry(engine, direction);
+            self.carry_long(engine, direction, &call);
             if taken < room {
                 return (all, false);
             }
@@ -73,19 +70,29 @@ impl Intake {
     }
 
     /// Takes one burst from another worker's link, unless another worker uses it: how many packets, and whether there are more.
+    /// `call` is called before a burst that takes long.
     pub(super) fn help(
         &mut self,
         port: &Turnstile<Port>,
         engine: &mut Engine,
         direction: Direction,
         mtu: Option<u16>,
+        call: impl Fn(),
     ) -> (usize, bool) {
         let room = engine.take_limit(TAKE.min(room(engine)));
         let Some(mut port) = port.try_pass().filter(|_| room > 0) else { return (0, true) };
         let taken = self.take_burst(&mut port, engine, direction, mtu, room);
         drop(port);
-        self.carry(engine, direction);
+        self.carry_long(engine, direction, call);
         (taken, taken == room)
+    }
+
+    /// The same as [`Intake::carry`], after `call` if that takes long.
+    fn carry_long(&mut self, engine: &mut Engine, direction: Direction, call: impl Fn()) {
+        if engine.takes_long(self.burst.len()) {
+            call();
+        }
+        self.carry(engine, direction);
     }
 
     /// Receives a burst and gives its packets their places in the order.

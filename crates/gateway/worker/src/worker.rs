@@ -509,7 +509,9 @@ impl Worker {
             if self.engine.puts_off() {
                 // What is done does not wait for what takes long, nor does what comes meanwhile.
                 moved |= self.give_out();
-                self.shared.call_for_help(self.index);
+                if self.engine.takes_long(self.engine.at_work()) {
+                    self.shared.call_for_help(self.index);
+                }
             }
             if !self.engine.poll() {
                 return moved | self.give_out();
@@ -548,22 +550,27 @@ impl Worker {
 
     /// Takes a burst from each link of the workers that have too much to do; whether there was anything.
     fn help(&mut self, shared: &Shared) -> bool {
-        let mut all = 0;
+        let (mut all, own) = (0, self.index);
+        let call = || shared.call_for_help(own);
         for (place, station) in shared.stations.iter().enumerate() {
             if !self.wants_help(place, station) {
                 continue;
             }
             let mut more = false;
             if !shared.sealed_wait() {
-                let (taken, left) =
-                    self.intake.help(&station.inside, &mut self.engine, Direction::Seal, self.mss_clamp);
+                let Worker { engine, intake, mss_clamp, .. } = self;
+                let (taken, left) = intake.help(&station.inside, engine, Direction::Seal, *mss_clamp, call);
                 (all, more) = (all + taken, left);
             }
             for one in &station.outside {
-                let (taken, left) = self.intake.help(&one.port, &mut self.engine, Direction::Open, None);
+                if self.engine.puts_off() {
+                    self.poll();
+                }
+                let (taken, left) =
+                    self.intake.help(&one.port, &mut self.engine, Direction::Open, None, call);
                 (all, more) = (all + taken, more | left);
             }
-            if !more {
+            if !more && station.crowded.load(Ordering::Relaxed) {
                 station.crowded.store(false, Ordering::Relaxed);
             }
         }

@@ -12,7 +12,7 @@ const GAPS_MAX: usize = 1 << 22;
 
 /// When packets are due: a Poisson process, whatever becomes of the packets before.
 ///
-/// The gaps are drawn beforehand, because who asks which packets are due keeps others from asking.
+/// The gaps are drawn beforehand, because the look-up holds the lock of the queue.
 #[derive(Debug)]
 pub struct Arrivals {
     /// Gaps, as multiples of their mean.

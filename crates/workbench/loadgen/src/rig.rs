@@ -58,6 +58,8 @@ pub struct Rig<'a> {
     sink: Turnstile<Sink>,
     /// Whether more packets are due than the first core takes at a time, so that others help, as the workers of a gateway do.
     crowded: AtomicBool,
+    /// Packets released when the last offer ended.
+    released_by_end: u64,
 }
 
 /// One core: its engine, and the lists that its packets go through.
@@ -138,6 +140,7 @@ impl<'a> Rig<'a> {
             source: Turnstile::new(Source { behind: vec![0; cores.len()], ..Source::default() }),
             sink: Turnstile::new(Sink { sequence: Sequence::default(), released: 0, moved }),
             crowded: AtomicBool::new(false),
+            released_by_end: 0,
             cores,
             places,
         })
@@ -183,7 +186,11 @@ impl<'a> Rig<'a> {
     /// Packets per second that it takes of more than it can, as [`Rig::offer`] has it: fewer than by [`Rig::saturate`], because
     /// the arrival of each packet is looked up and its latency is noted.
     pub fn carries(&mut self, more: f64, length: Duration) -> miette::Result<f64> {
-        Ok(self.offer(more, length, 0)?.count() as f64 / length.as_secs())
+        let before = self.sink.get_mut().released;
+        let latencies = self.offer(more, length, 0)?;
+        // Those that were in flight at the end have left later.
+        let within = latencies.count().min(self.released_by_end - before);
+        Ok(within as f64 / length.as_secs())
     }
 
     /// Offers `rate` packets per second at drawn times for `length`; how long each took from the time when it was
@@ -195,6 +202,7 @@ impl<'a> Rig<'a> {
         let arrivals = Arrivals::new(rate, length, seed);
         self.source.get_mut().arrivals = Some(arrivals.begin(self.setting.clock.now()));
         self.run(length, Core::offer)?;
+        self.released_by_end = self.sink.get_mut().released;
         self.source.get_mut().arrivals = None;
         self.drain_all()?;
         let mut all = Latencies::new()?;

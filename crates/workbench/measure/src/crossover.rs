@@ -284,7 +284,7 @@ impl Stand {
         let (least, most) = LOADED;
         let gap = alone.as_secs() / load;
         let count = ((self.length.as_secs() / gap) as usize).clamp(least, most);
-        // They have all come long before.
+        // Long enough for all arrivals.
         let length = Duration::from_secs(4.0 * gap * count as f64);
         let mut arrivals = Arrivals::new(1.0 / gap, length, seed).begin(Time::ZERO);
         let due: Vec<Duration> =

@@ -130,7 +130,7 @@ struct Case {
 /// The quantiles of each round.
 #[derive(Default)]
 struct Rounds {
-    offered: f64,
+    offered: Vec<f64>,
     packets: u64,
     p50: Vec<f64>,
     p99: Vec<f64>,
@@ -199,7 +199,7 @@ impl Lab<'_> {
             for case in cases {
                 let learnt = case.learnt.as_ref().map(|learnt| {
                     let plain: Vec<(usize, u8)> = packets.iter().map(|one| (one.len(), one[17])).collect();
-                    let offered = [0, 1].map(|load| case.latencies[load].offered);
+                    let offered = [0, 1].map(|load| median(case.latencies[load].offered.clone()));
                     learnt.twin(&plain, self.plan.suite, window, offered)
                 });
                 let twin = learnt.transpose()?;
@@ -322,8 +322,9 @@ impl Lab<'_> {
             let mut rig = self.warm(&setting, &case.places)?;
             rig.drain()?;
             let carried = rig.carries(4.0 * rate, Duration(self.plan.slice.0 / 2))?;
-            rounds.offered = load * rate.min(carried);
-            let latencies = rig.offer(rounds.offered, self.plan.slice, round)?;
+            let offered = load * rate.min(carried);
+            rounds.offered.push(offered);
+            let latencies = rig.offer(offered, self.plan.slice, round)?;
             rig.drain()?;
             rounds.packets += latencies.count();
             rounds.p50.push(latencies.quantile(0.5));
@@ -354,7 +355,7 @@ impl Lab<'_> {
         let share = |(&place, work): (&usize, &Work)| work.share(self.bank.name(place), all);
         let packets_per_s = median(case.rates.clone());
         let [latency_50, latency_90] = case.latencies.map(|rounds| Latency {
-            offered_packets_per_s: rounds.offered,
+            offered_packets_per_s: median(rounds.offered.clone()),
             packets: rounds.packets,
             p50_s: median(rounds.p50),
             p99_s: median(rounds.p99),

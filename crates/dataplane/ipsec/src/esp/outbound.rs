@@ -77,7 +77,7 @@ impl OutboundSa {
     /// Loads what preparing a packet reads beyond the first cache line of the entry.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.numbers.iv.peek().0, self.template[0]));
+        std::hint::black_box((self.numbers.iv.peek().0, self.template[0], self.base_sum));
     }
 
     /// Lays down what all packets have in common: at first, and when the peer has another address.

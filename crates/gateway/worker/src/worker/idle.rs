@@ -26,7 +26,7 @@ impl Worker {
         // What it could not take out of a lane because another worker was at it.
         let untaken = self.engine.untaken() > 0;
         if more || untaken || !bell.falls_asleep(|| self.may_help(&shared)) {
-            // There are packets, and they wait for another worker, which may have lost its CPU to this one.
+            // Packets wait for another worker, which may have lost its CPU to this one, or may come to one that is at a long burst.
             self.wait.rest(false);
             return Ok(());
         }
