@@ -470,12 +470,13 @@ impl Node {
             None
         };
         if let Some(error) = other {
-            let accepted = self.store.take_acceptance();
+            let now = ClusterNote { store: reply.store.clone(), revision: reply.revision, ..note.clone() };
+            let accepted = self.store.take_acceptance(|| self.store.remember_cluster(&now));
             if !accepted.map_err(|error| Trouble::Fault(ClusterError::State(error)))? {
                 return Err(Trouble::Fault(error));
             }
             tracing::warn!(%error, "an operator has accepted etcd as it is");
-            note.store.clone_from(&reply.store);
+            *note = now;
         }
         note.revision = reply.revision;
         Ok(note.instance.clone())

@@ -404,6 +404,18 @@ fn who_may_not_join_is_told_why() {
     world.etcd.set_identity("", 1);
     let outcome = world.gateways[0].as_mut().unwrap().step(world.now);
     assert!(matches!(outcome, Err(Trouble::Fault(ClusterError::OlderStore(..)))), "{outcome:?}");
+    // An operator's word is there until what follows from it is written.
+    let directory = world.gateways[0].as_ref().unwrap().directory.path().to_owned();
+    let state = IvStore::new(&directory);
+    state.accept(0).unwrap();
+    let in_the_way = directory.join("manifest.tmp");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let outcome = world.gateways[0].as_mut().unwrap().step(world.now);
+    assert!(matches!(outcome, Err(Trouble::Fault(ClusterError::State(_)))), "{outcome:?}");
+    assert!(state.provenance().unwrap().accepted);
+    std::fs::remove_dir(&in_the_way).unwrap();
+    world.gateways[0].as_mut().unwrap().step(world.now).unwrap();
+    assert!(!state.provenance().unwrap().accepted);
 }
 
 #[test]

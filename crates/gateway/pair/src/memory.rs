@@ -88,20 +88,24 @@ impl Memory {
 
     /// Whether an operator has said that this gateway is to go on with the records that it has; said once, it holds once.
     pub fn take_acceptance(&self) -> bool {
-        let accepted = self.store.take_acceptance().unwrap_or_else(|error| {
-            tracing::error!(%error, "cannot read the operator's word");
-            false
-        });
-        accepted
-            && self.change(|note| {
+        let mut holds = false;
+        let taken = self.store.take_acceptance(|| {
+            self.change_durably(|note| {
                 note.unmerged = true;
                 note.completed(note.term);
-            })
+            })?;
+            holds = true;
+            Ok(())
+        });
+        if let Err(error) = taken {
+            tracing::error!(%error, "cannot take the operator's word");
+        }
+        holds
     }
 
     /// The gateway is active and needs no operator's word: one that was said is not to be found when it would say something else.
     pub fn forget_acceptance(&self) {
-        match self.store.take_acceptance() {
+        match self.store.forget_acceptance() {
             Ok(false) => {}
             Ok(true) => tracing::info!("an operator's word was not needed; this gateway has taken over"),
             Err(error) => tracing::error!(%error, "cannot take the operator's word away"),
@@ -124,6 +128,23 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    /// A gateway that was killed between the two waited for ever for what the operator had said.
+    #[test]
+    fn an_operators_word_is_there_until_what_follows_from_it_is_durable() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = IvStore::new(directory.path());
+        let memory = Memory::open(store.clone(), 0).unwrap();
+        store.accept(0).unwrap();
+        let in_the_way = directory.path().join("manifest.tmp");
+        fs::create_dir(&in_the_way).unwrap();
+        assert!(!memory.take_acceptance());
+        assert!(store.provenance().unwrap().accepted && !memory.note().was_alone());
+        fs::remove_dir(&in_the_way).unwrap();
+        assert!(memory.take_acceptance());
+        assert!(!store.provenance().unwrap().accepted && store.pair_note().unwrap().unwrap().was_alone());
+        assert!(!memory.take_acceptance(), "said once, it holds once");
+    }
 
     /// As a full disk: the file cannot be replaced.
     #[test]

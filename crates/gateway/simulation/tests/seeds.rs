@@ -45,8 +45,14 @@ const KEPT_OF_CLUSTERS: &[Kept] = &[
 ];
 
 /// The same of pairs whose roles change.
-const KEPT_OF_ROLES: &[Kept] =
-    &[(15, 2_000, "an operator's word that was not needed had a machine leave its pair without another one")];
+const KEPT_OF_ROLES: &[Kept] = &[
+    (15, 2_000, "an operator's word that was not needed had a machine leave its pair without another one"),
+    (
+        100_428,
+        2_000,
+        "a machine that was killed while it took an operator's word had lost it, and none served",
+    ),
+];
 
 /// The same of clusters with several shares.
 const KEPT_OF_SHARES: &[Kept] = &[

@@ -167,7 +167,8 @@ impl IvStore {
         let found = self.provenance()?;
         let leaves = found.role != role && found.role != Role::Alone;
         if leaves && !planted(Fault::OthersForgotten) || !found.missing.is_empty() {
-            if !self.take_acceptance()? {
+            // Before what follows is durable: one that is killed in between asks again, and no word is left for the role that begins.
+            if !self.forget_acceptance()? {
                 let path = self.directory().to_owned();
                 return Err(match found.missing.into_iter().next() {
                     Some(path) => IvStoreError::Missing { path },
@@ -181,7 +182,7 @@ impl IvStore {
             if !found.missing.is_empty() {
                 self.begin_without_missing()?;
             }
-        } else if role == Role::Alone && self.take_acceptance()? {
+        } else if role == Role::Alone && self.forget_acceptance()? {
             // It would be found when it says something else; gateways of a pair or a cluster may need it yet.
             tracing::info!(directory = %self.directory().display(), "an operator's word was not needed");
         }
@@ -236,15 +237,28 @@ impl IvStore {
         self.write_small(ACCEPTED, 1, &Accepted { at })
     }
 
-    /// Whether an operator has accepted the records as they are; what was said once holds once.
+    /// Whether an operator has accepted the records as they are; what was said once holds once. `follow` makes durable what follows from
+    /// the word, before that is gone: a gateway that is killed in between finds it again.
     ///
     /// # Errors
-    /// If it cannot be read, or not be taken.
-    pub fn take_acceptance(&self) -> Result<bool, IvStoreError> {
-        match self.read_small::<Accepted>(ACCEPTED, 1)? {
-            None => Ok(false),
-            Some(_) => self.remove(&[self.directory.join(ACCEPTED)]).map(|()| true),
+    /// If it cannot be read, or not be taken; and those of `follow`, behind which the word is still there.
+    pub fn take_acceptance(
+        &self,
+        follow: impl FnOnce() -> Result<(), IvStoreError>,
+    ) -> Result<bool, IvStoreError> {
+        if self.read_small::<Accepted>(ACCEPTED, 1)?.is_none() {
+            return Ok(false);
         }
+        follow()?;
+        self.remove(&[self.directory.join(ACCEPTED)]).map(|()| true)
+    }
+
+    /// Takes an operator's word away of which nothing follows. Whether there was one.
+    ///
+    /// # Errors
+    /// As [`IvStore::take_acceptance`].
+    pub fn forget_acceptance(&self) -> Result<bool, IvStoreError> {
+        self.take_acceptance(|| Ok(()))
     }
 
     /// The note; of a directory without one, what versions before have left there.

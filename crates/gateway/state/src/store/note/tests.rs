@@ -73,7 +73,7 @@ fn a_journal_that_is_missing_is_an_error_where_it_is_read_and_at_the_start() {
     assert!(store.provenance().unwrap().accepted);
     store.enter(Role::Pair).unwrap();
     assert_eq!((store.windows().unwrap(), store.pair_note().unwrap()), (vec![], Some(PairNote::new(0))));
-    assert!(!store.take_acceptance().unwrap(), "said once, it holds once");
+    assert!(!store.forget_acceptance().unwrap(), "said once, it holds once");
 }
 
 #[test]
