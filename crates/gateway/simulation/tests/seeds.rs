@@ -66,6 +66,11 @@ const KEPT_OF_SHARES: &[Kept] = &[
         2_000,
         "an operator took a move back that no machine had refused; and a peer that was back by a new SA was not followed",
     ),
+    (
+        108_846,
+        2_000,
+        "a limit of a replay window that was taken back without an answer was granted again, and the record of it was late",
+    ),
 ];
 
 /// Seeds that have found something: with how many events, and what it was.

@@ -201,18 +201,14 @@ impl Keeper {
             }
         }
         lowered.retain(|raised| raised.limit > 0 || raised.disk > 0);
-        if let Err(error) = notes.put_raised(&lowered) {
+        let put = notes.put_raised(&lowered);
+        if let Err(error) = &put {
             tracing::warn!(%error, "cannot compact the record of received sequence numbers; look at space and permissions of `state`");
-            return;
         }
         let mut state = notes.state();
-        for Raised { id, top, limit, disk } in lowered {
-            let Some(window) = state.windows.get_mut(&id) else { continue };
-            if limit > 0 {
-                (window.limit, window.certain) = (limit, top);
-            }
-            if disk > 0 {
-                window.disk = disk;
+        for raised in lowered {
+            if let Some(window) = state.windows.get_mut(&raised.id) {
+                window.unsettled = put.is_err();
             }
         }
     }

@@ -28,6 +28,8 @@ pub struct Window {
     pub disk: u64,
     /// The highest number that was certainly received when the limit was noted.
     pub certain: u64,
+    /// Limits were taken back, and whether the record of that was made is not known.
+    pub unsettled: bool,
     /// Whether an SA is about to be added that goes on with it.
     pub awaited: bool,
     /// How many packets it receives.
@@ -41,6 +43,8 @@ pub struct Window {
 impl Window {
     /// Takes the limit of an SA back if it is too far ahead: the new one, zero if it stays, and whether it is as low as it
     /// gets, at what was received. It is after a pause: after a crash no new packet is refused then, and the next packet waits for a note.
+    ///
+    /// What is taken back is not granted again, whatever becomes of the record of it: one that seems to have failed may be made later.
     pub fn lower(
         &mut self,
         worker: &mut Worker,
@@ -58,14 +62,21 @@ impl Window {
             _ => (near(lately, Ahead::DISK), near(lately, ahead)),
         };
         let too_far = |limit: u64, far: u64| limit.saturating_sub(top) > 2 * far;
-        let disk = if too_far(self.disk, far) { top + far } else { 0 };
-        if !too_far(self.limit, near) {
-            let is_quiet = !too_far(self.limit, 0) && !too_far(self.disk, 0);
-            return Some((is_quiet, Raised { id, top, limit: 0, disk }));
+        let (lowers_disk, lowers) = (too_far(self.disk, far), too_far(self.limit, near));
+        if lowers_disk {
+            self.disk = top + far;
         }
-        let limit = top + near;
-        worker.note_window(session, limit);
-        Some((false, Raised { id, top, limit, disk }))
+        if lowers {
+            (self.limit, self.certain) = (top + near, top);
+            worker.note_window(session, self.limit);
+        }
+        let is_lowest = !too_far(self.limit, 0) && !too_far(self.disk, 0);
+        let is_quiet = is_lowest && !lowers && !lowers_disk && !self.unsettled;
+        let written = |lowers: bool, limit: u64| if lowers || self.unsettled { limit } else { 0 };
+        let (limit, disk) = (written(lowers, self.limit), written(lowers_disk, self.disk));
+        // What waits for a limit is not delivered.
+        let top = top.min(self.limit).min(self.disk);
+        Some((is_quiet, Raised { id, top, limit, disk }))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use forebay_crypto::{Job, JobSpec};
@@ -18,7 +18,7 @@ use forebay_time::Duration;
 
 use super::*;
 use crate::recorder::Recorder;
-use crate::{Ahead, IvStore};
+use crate::{Ahead, Alone, IvStore, NotNoted, Noting, Record, Replica};
 use forebay_config::Changes;
 use forebay_sas::parse;
 use forebay_worker::{Outside, OwnSettings, Poll, Port, Setup};
@@ -152,9 +152,13 @@ fn bench(directory: tempfile::TempDir) -> Bench {
 }
 
 fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
+    let store = IvStore::new(directory.path());
+    bench_on(directory, store, more)
+}
+
+fn bench_on(directory: tempfile::TempDir, store: IvStore, more: &str) -> Bench {
     let wire = Arc::<Mutex<Wire>>::default();
     let (mut worker, handle) = worker(&directory, &wire);
-    let store = IvStore::new(directory.path());
     let (windows, keeper) = Windows::new(store, unix_time, handle.clone());
     keeper.start().unwrap();
     windows.attend(&mut worker);
@@ -454,6 +458,62 @@ fn limits_come_back_when_it_is_quiet() {
     let refused = next.pass(&packets[2_000..]);
     assert_eq!((refused, next.unsure()), (0, 0));
     next.end(true);
+}
+
+/// Another place of records whose answers are lost: what takes limits back is done there, what raises them is not.
+#[derive(Debug, Default)]
+struct Unanswered {
+    is_silent: AtomicBool,
+    limit: AtomicU64,
+    asked: AtomicU64,
+}
+
+impl Replica for Unanswered {
+    fn begin(&self, records: &[Record]) -> Result<Box<dyn Noting>, NotNoted> {
+        self.asked.fetch_add(1, Ordering::AcqRel);
+        let is_silent = self.is_silent.load(Ordering::Acquire);
+        for note in records.iter().filter_map(WindowNote::of) {
+            if !is_silent || note.received.top < self.limit.load(Ordering::Acquire) {
+                self.limit.store(note.received.top, Ordering::Release);
+            }
+        }
+        if is_silent { Err(NotNoted("no answer".to_owned())) } else { Ok(Box::new(Alone)) }
+    }
+
+    fn ahead(&self) -> Ahead {
+        Ahead { look: std::time::Duration::from_millis(50), ..Ahead::DISK }
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+}
+
+/// Otherwise whoever takes over by these records accepts packets that were delivered here.
+#[test]
+fn a_limit_that_was_taken_back_is_not_granted_again_while_its_record_is_in_doubt() {
+    let packets = sealed(2_200);
+    let directory = tempfile::tempdir().unwrap();
+    let replica = Arc::<Unanswered>::default();
+    let store = IvStore::new(directory.path()).with_replica(replica.clone());
+    let bench = bench_on(directory, store, "");
+    bench.pass(&packets[..2_000]);
+    replica.is_silent.store(true, Ordering::Release);
+    let limit = || replica.limit.load(Ordering::Acquire);
+    assert!(within_seconds(|| limit() < 2_100), "{}", limit());
+    let stay_held = || {
+        let asked = replica.asked.load(Ordering::Acquire);
+        assert!(within_seconds(|| replica.asked.load(Ordering::Acquire) > asked + 6));
+        assert!(bench.delivered().len() as u64 <= limit());
+    };
+    bench.give(&packets[2_000..]);
+    stay_held();
+    bench.reload("life_packets = 1_000_000");
+    stay_held();
+    replica.is_silent.store(false, Ordering::Release);
+    assert!(within_seconds(|| bench.delivered().len() == 2_200));
+    assert!(limit() >= 2_200);
+    bench.end(true);
 }
 
 /// Limits are looked at each second, and at once after the clock was set back.
