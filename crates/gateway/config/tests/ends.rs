@@ -36,7 +36,6 @@ fn ends_and_selectors_that_no_packet_has_are_warned_of() {
         ("192.0.2.1", "127.0.0.1", "between 127.0.0.1 and 192.0.2.2 no packet passes"),
         ("192.0.2.", "fe80::", "fe80::1 is a link-local address"),
         ("10.2.0.0/16", "127.0.0.0/8", "`remote_ts` has 127.0.0.0/8: loopback addresses"),
-        ("10.1.0.0/16", "169.254.0.0/16", "`local_ts` has 169.254.0.0/16: link-local addresses"),
         (
             "spi",
             "mode = \"transport\"\nspi",
@@ -48,12 +47,15 @@ fn ends_and_selectors_that_no_packet_has_are_warned_of() {
     }
 }
 
-/// Two gateways on one host talk over loopback addresses, and a transport SA has the addresses of both ends.
+/// Two gateways on one host talk over loopback addresses, BGP in a tunnel over link-local ones, and a transport SA has the addresses of both ends.
 #[test]
 fn ends_that_work_are_not_warned_of() {
     assert_eq!(warnings("192.0.2.", "127.0.0."), Vec::<String>::new());
+    assert_eq!(warnings("10.1.0.0/16", "169.254.6.0/30"), Vec::<String>::new());
     let both = "mode = \"transport\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n#";
     let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"\nlocal_ts = [\"10.1.0.0/16\"]\nremote_ts = [\"10.2.0.0/16\"]";
+    let on_one_host = ends.replace("192.0.2.", "127.0.0.").replace("10.", "127.");
+    assert_eq!(warnings(ends, &on_one_host), Vec::<String>::new());
     let of_hosts = warnings(ends, both);
     assert!(!of_hosts.iter().any(|one| one.contains("transport")), "{of_hosts:?}");
 }

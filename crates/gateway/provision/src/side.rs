@@ -84,14 +84,13 @@ pub(crate) fn unreachable(address: &IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Why no network behind a gateway has these addresses.
+/// Why no network behind a gateway has these addresses. Link-local ones are left: BGP and OSPFv3 through a tunnel have them.
 fn of_no_network(network: &IpNet) -> Option<&'static str> {
     let (first, last) = (network.network(), network.broadcast());
     let both = |is: fn(&IpAddr) -> bool| is(&first) && is(&last);
     match () {
         () if both(IpAddr::is_multicast) => Some("multicast addresses"),
         () if both(IpAddr::is_loopback) => Some("loopback addresses"),
-        () if both(is_link_local) => Some("link-local addresses"),
         () => None,
     }
 }
@@ -175,10 +174,11 @@ mod tests {
 
     #[test]
     fn sides_are_read() {
-        let side: Side = "west=192.0.2.1, 10.1.0.0/16,2001:db8:1::/48,10.9.0.1".parse().unwrap();
+        let side: Side =
+            "west=192.0.2.1, 10.1.0.0/16,2001:db8:1::/48,10.9.0.1,169.254.6.0/30".parse().unwrap();
         assert_eq!((side.name.as_str(), side.outer), ("west", Peer::Address([192, 0, 2, 1].into())));
         let networks: Vec<String> = side.networks.iter().map(ToString::to_string).collect();
-        assert_eq!(networks, ["10.1.0.0/16", "2001:db8:1::/48", "10.9.0.1/32"]);
+        assert_eq!(networks, ["10.1.0.0/16", "2001:db8:1::/48", "10.9.0.1/32", "169.254.6.0/30"]);
     }
 
     #[test]
@@ -204,8 +204,6 @@ mod tests {
             ("west=192.0.2.1,2001:db8:1:2::", "no prefix length", "such as 2001:db8:1:2::/64"),
             ("west=192.0.2.1,224.0.0.0/4", "multicast", "behind the gateway"),
             ("west=192.0.2.1,127.0.0.0/8", "loopback", "behind the gateway"),
-            ("west=192.0.2.1,169.254.0.0/16", "link-local", "behind the gateway"),
-            ("west=192.0.2.1,fe80::/10", "link-local", "behind the gateway"),
             ("west=192.0.2.1", "no network", "write NAME="),
             ("west=192.0.2.1,10.1.0.1/16", "host bits", "write 10.1.0.0/16"),
             ("west=192.0.2.1,ten", "not a network", "10.1.0.0/16"),
