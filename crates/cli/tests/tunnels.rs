@@ -192,7 +192,7 @@ fn printed_commands_work_as_they_are_and_outlast_a_reboot() {
     let folder = Folder::new();
     let said = folder.good(&[&["tunnel", "new", "--out", "my $dir"], &SIDES[..]].concat());
     assert!(said.contains("scp -rp 'my $dir/west' root@192.0.2.1:"), "{said}");
-    assert!(said.contains("net.ipv4.ip_forward=1 >/etc/sysctl.d/90-forebay.conf"), "{said}");
+    assert!(said.contains("net.ipv4.ip_forward=1 >>/etc/sysctl.d/90-forebay.conf"), "{said}");
     assert!(said.contains("On a host that already has /etc/forebay/gateway.toml, add the [[sa]]"), "{said}");
 }
 

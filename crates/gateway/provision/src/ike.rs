@@ -95,7 +95,7 @@ fn commands(tunnel: &Tunnel, side: &Side, peer: &Side) -> Vec<String> {
         }
     }
     let modules = if local(side).is_ipv4() { "esp4" } else { "esp6" };
-    commands.push(format!("printf '%s\\n' {modules} xfrm_user >/etc/modules-load.d/forebay.conf"));
+    commands.push(format!("printf '%s\\n' {modules} xfrm_user >>/etc/modules-load.d/forebay.conf"));
     commands.push(format!("modprobe -a {modules} xfrm_user"));
     commands.push("systemctl restart strongswan".to_owned());
     commands.extend(tunnel.commands(side, peer));

@@ -126,7 +126,7 @@ impl Tunnel {
         let mut commands =
             vec![format!("install -m 0640 -g forebay {}/gateway.toml /etc/forebay/gateway.toml", side.name)];
         let any = |is: fn(&IpNet) -> bool| side.networks.iter().chain(&peer.networks).any(is);
-        // In a file, because a reboot forgets what is only set.
+        // In a file, because a reboot forgets what is only set; appended, because another tunnel may have other lines there.
         let mut settings = vec![];
         if any(|network| matches!(network, IpNet::V4(_))) {
             settings.push("net.ipv4.ip_forward=1");
@@ -134,7 +134,7 @@ impl Tunnel {
         if any(|network| matches!(network, IpNet::V6(_))) {
             settings.push("net.ipv6.conf.all.forwarding=1");
         }
-        commands.push(format!("printf '%s\\n' {} >/etc/sysctl.d/90-forebay.conf", settings.join(" ")));
+        commands.push(format!("printf '%s\\n' {} >>/etc/sysctl.d/90-forebay.conf", settings.join(" ")));
         commands.push("sysctl -p /etc/sysctl.d/90-forebay.conf".to_owned());
         commands.push("forebay check --config /etc/forebay/gateway.toml".to_owned());
         commands.push("systemctl enable --now forebay".to_owned());
