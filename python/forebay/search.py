@@ -194,6 +194,8 @@ def search(
     except Error:
         raise
     except Exception as error:  # of SQLAlchemy or of the database, by the storage
+        if storage is None:
+            raise
         said = str(error).partition("\n")[0]
         hint = 'a storage is a URL such as "sqlite:///search.db", in a folder that can be written'
         raise RunError(f"the storage {storage!r} cannot be opened: {said}", hint=hint) from error

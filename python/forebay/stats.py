@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from forebay import _forebay, _quantity
@@ -211,6 +211,8 @@ class Difference:
     correlation : float
         Correlation of the pairs; the nearer to 1, the more the common random numbers have narrowed the
         interval.
+    converged : bool or None
+        Whether the interval is as narrow as an `Until` asks for; None without one.
     """
 
     figure: str
@@ -221,6 +223,7 @@ class Difference:
     a: Estimate
     b: Estimate
     correlation: float
+    converged: bool | None = None
 
     @property
     def significant(self) -> bool:
@@ -234,8 +237,9 @@ class Difference:
 
     def __str__(self) -> str:
         verdict = "differs from 0" if self.significant else "is not distinguishable from 0"
+        missed = "; not converged" if self.converged is False else ""
         return (
-            f"{self.figure}: b - a = {self.mean:.6g} +- {self.half_width:.2g}, which {verdict} (n = {self.n})"
+            f"{self.figure}: b - a = {self.mean:.6g} +- {self.half_width:.2g}, which {verdict} (n = {self.n}){missed}"
         )
 
 
@@ -302,8 +306,8 @@ def compare(
     figure : str, optional
         Path of the figure that is compared, also as the last argument without its name; by default the throughput.
     replications : int, str or Until, default 10
-        Runs of each scenario, at least 2; not used for runs. ``"until 1 %"``: as many as make the half width of every
-        difference at most 1 % of the mean of the first design.
+        Runs of each scenario, at least 2; beside runs, as many as those. ``"until 1 %"``: as many as make the half width
+        of every difference at most 1 % of the mean of the first design, `Until.most` at most.
     seed : int or None
         Seed of the first replication; None: the seed of scenario `a`.
     confidence : float or str, default 0.95
@@ -348,9 +352,15 @@ def compare(
     model = designs[0].model if open_ and open_[0] == 0 else runs[0][0].scenario.model if runs[0] else "host"
     path = figure or main_figure(model)
 
+    def difference(first: list[float], other: list[float]) -> Difference:
+        one = paired(first, other, path, each)
+        if until is None:
+            return one
+        return replace(one, converged=one.half_width <= until.relative * abs(one.a.mean))
+
     def found() -> tuple[Difference, ...]:
         first = [float(run[path]) for run in runs[0]]
-        return tuple(paired(first, [float(run[path]) for run in other], path, each) for other in runs[1:])
+        return tuple(difference(first, [float(run[path]) for run in other]) for other in runs[1:])
 
     def add(count: int) -> None:
         given = [one for at, one in enumerate(runs) if at not in open_]
@@ -370,9 +380,7 @@ def compare(
             add(len(next(one for at, one in enumerate(runs) if at not in open_)))
         elif until is not None and open_:
             add(until.least)
-            while len(runs[0]) < until.most and not all(
-                one.half_width <= until.relative * abs(one.a.mean) for one in found()
-            ):
+            while len(runs[0]) < until.most and not all(one.converged for one in found()):
                 add(1)
         elif open_:
             add(_quantity.count("replications", replications, 2))

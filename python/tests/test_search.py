@@ -55,6 +55,19 @@ def test_a_search_that_is_broken_off_and_resumed_is_one_that_was_not(
         fb.search(host.set("seed", 9), SPACE, storage=storage, **options)
 
 
+def test_an_error_without_a_storage_is_not_called_one_of_a_storage(
+    host: fb.Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create_study(**_: object) -> None:
+        raise TypeError("of another release")
+
+    monkeypatch.setattr("optuna.create_study", create_study)
+    with pytest.raises(TypeError, match="of another release"):
+        fb.search(host, SPACE, minimise="total_latency.p99_s", trials=4)
+    with pytest.raises(fb.RunError, match="cannot be opened"):
+        fb.search(host, SPACE, minimise="total_latency.p99_s", trials=4, storage="sqlite:///x.db")
+
+
 def test_several_objectives_have_a_front(host: fb.Scenario) -> None:
     found = fb.search(
         host, SPACE, minimise={"latency": "total_latency.p99_s"}, maximise=["throughput_bps"], trials=20

@@ -135,3 +135,17 @@ def test_replications_until_say_whether_they_converged_and_keep_their_confidence
     values = runs.values("throughput_bps")
     assert runs.estimate("throughput_bps") == stats.estimate(values, 0.99)
     assert few.simulate(replications=2).converged is None
+
+
+def test_differences_until_say_whether_they_converged(host: fb.Scenario) -> None:
+    few = host.set("traffic.packets", 500)
+    designs = few, few.set("seed", 1)
+    until = fb.Until(relative=1e-9, figure="total_latency.mean_s", most=6)
+    found = fb.compare(few, few.set("bus.width", 8), replications=until)
+    assert (found.n, found.converged) == (6, False) and "not converged" in str(found)
+    assert fb.compare(*designs, replications=fb.Until(relative=0.5)).converged is True
+    assert fb.compare(*designs, replications=2).converged is None
+    # Runs are as many as they are, and may be too few.
+    runs = few.simulate(replications=3)
+    mixed = fb.compare(runs, few.set("bus.width", 8), replications=until)
+    assert (mixed.n, mixed.converged) == (3, False)
