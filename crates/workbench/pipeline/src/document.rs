@@ -121,8 +121,9 @@ impl Replications {
             throughput_pps: of(&|one| one.throughput_pps),
             loss_probability: of(&|one| one.loss_probability),
             delay_mean_s: of(&|one| one.delay.mean_s),
-            energy_per_packet_j: (first.energy_per_packet_j)
-                .map(|_| of(&|one| one.energy_per_packet_j.unwrap_or_default())),
+            // A run that processed nothing has no energy per packet, and its absence says that the mean has none.
+            energy_per_packet_j: (outcomes.iter().all(|one| one.energy_per_packet_j.is_some()))
+                .then(|| of(&|one| one.energy_per_packet_j.unwrap_or_default())),
             average_power_w: (first.average_power_w)
                 .map(|_| of(&|one| one.average_power_w.unwrap_or_default())),
             stages: (0..first.stages.len()).map(stage).collect(),

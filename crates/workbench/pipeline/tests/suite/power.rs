@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_pipeline::scenario::Scenario;
-use forebay_pipeline::{Outcome, simulate};
+use forebay_pipeline::{Outcome, Replications, simulate};
 
 /// Packets every 100 us that need 40 us each at `first`, and 20 us each of a core before and behind 30 us at `other`.
 const FILE: &str = r#"
@@ -76,4 +76,14 @@ fn a_stage_on_a_server_has_no_power_of_its_own() {
     let sets = ["stage.first.active_power=1 W".to_owned()];
     let errors = Scenario::parse(FILE, "p.toml", &sets, Path::new("")).unwrap_err();
     assert!(errors.findings()[0].to_string().contains("no units of its own that take power"));
+}
+
+/// A run that processed nothing has no energy per packet, which is not an energy of 0.
+#[test]
+fn the_mean_energy_per_packet_is_of_runs_that_all_have_one() {
+    let (one, _) = of(&["stage.other.active_power=10 W"]);
+    let none = Outcome { energy_per_packet_j: None, ..one.clone() };
+    let mean = |outcomes: &[Outcome]| Replications::new(outcomes).expect("two runs").energy_per_packet_j;
+    assert!(mean(&[one.clone(), one.clone()]).is_some());
+    assert!(mean(&[one.clone(), none.clone()]).is_none() && mean(&[none, one]).is_none());
 }
