@@ -461,6 +461,11 @@ fn cut(outcomes: &[pipeline::Outcome], runs: &mut usize, pipeline: &mut Pipeline
     if let Some(after) = outcomes.first().and_then(|one| one.interrupted_after_s) {
         pipeline.duration = Some(Duration::from_secs(after));
         resolved["duration"] = after.into();
+        // The run was not divided as far as it came, and the one of that duration is not either.
+        pipeline.batches = 0;
+        if let Some(keys) = resolved.as_object_mut() {
+            keys.remove("batches");
+        }
     }
 }
 
