@@ -74,15 +74,16 @@ pub(super) fn read(file: File) -> Result<Trace, Fault> {
     Ok(trace)
 }
 
-/// Whether a column is named `known` but for case, or for letters that are wrong or swapped.
+/// Whether a column is named `known` but for case, two letters side by side that are swapped, or an `s` at the end. Not any
+/// anagram: `item` and `emit` are words of their own.
 fn is_misspelt(found: &str, known: &str) -> bool {
     let found = found.trim().to_lowercase();
-    let letters = |word: &str| {
-        let mut letters: Vec<char> = word.chars().collect();
-        letters.sort_unstable();
-        letters
+    let swapped = |at: usize| {
+        let mut letters: Vec<char> = known.chars().collect();
+        letters.swap(at, at + 1);
+        found.chars().eq(letters)
     };
-    found == known || (known.len() > 2 && (letters(&found) == letters(known) || found == format!("{known}s")))
+    found == known || (known.len() > 2 && (found == format!("{known}s") || (0..known.len() - 1).any(swapped)))
 }
 
 fn unreadable(error: ParquetError) -> Fault {
@@ -203,4 +204,20 @@ fn values<T: DataType>(
         return Err(of_row(before + row, name, "null", "a value"));
     }
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_misspelt;
+
+    #[test]
+    fn columns_that_are_misspelt_are_told_from_words_of_their_own() {
+        for found in ["Time", " time ", "tiem", "itme", "times"] {
+            assert!(is_misspelt(found, "time"), "{found}");
+        }
+        for found in ["item", "emit", "mite", "tie", "timestamp", "tim\u{e9}"] {
+            assert!(!is_misspelt(found, "time"), "{found}");
+        }
+        assert!(is_misspelt("SA", "sa") && !is_misspelt("as", "sa") && !is_misspelt("sas", "sa"));
+    }
 }
