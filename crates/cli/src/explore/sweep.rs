@@ -17,7 +17,7 @@ use forebay_terminal::Answer;
 pub struct SweepArgs {
     /// The configuration (TOML), model = "embedded".
     config: PathBuf,
-    /// Override a key at all points.
+    /// Override a key at all points, or remove it by `KEY=`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Values of a key; if repeated, every combination is run.

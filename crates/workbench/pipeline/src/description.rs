@@ -181,7 +181,7 @@ pub struct Server {
 #[serde(deny_unknown_fields)]
 pub struct Power {
     /// While it works; of a core also while it changes to another stage or context, or is held by a packet for which another
-    /// unit works.
+    /// unit works or the next stage has no room.
     pub active_w: f64,
     /// At any other time.
     pub idle_w: f64,

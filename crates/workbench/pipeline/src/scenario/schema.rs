@@ -83,7 +83,8 @@ const ACTIVE_POWER: Key = key(
     Quantity(Unit::Power),
     Means("`idle_power`"),
     "power of each unit or core while it works, for the figures `energy_per_packet_j` and `average_power_w`; a core is active too \
-     while it changes to another stage or context, or is held by a packet for which another unit works",
+     while it changes to another stage or context, or is held by a packet for which another unit works or the next stage has no \
+     room",
     "\"15 W\"",
 );
 const IDLE_POWER: Key = key(
