@@ -45,7 +45,7 @@ pub fn replicate_with(
     let some = || -> Result<Vec<(usize, Outcome)>, Invalid> {
         let mut outcomes = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            // Of short runs, there is no report within any.
+            // Short runs report no progress, so `watch` is called between runs.
             if watch(Duration::ZERO).is_break() {
                 stop.store(true, Ordering::Relaxed);
                 break;
@@ -79,7 +79,7 @@ pub fn replicate_with(
     let outcomes: Vec<Outcome> =
         all.into_iter().enumerate().map_while(|(at, (run, one))| (run == at).then_some(one)).collect();
     let stopped = outcomes.len() < runs || outcomes.iter().any(|one| one.interrupted_after_s.is_some());
-    // What the first one came to is beside complete ones of other seeds none of them.
+    // A cut first run is not averaged with complete runs of other seeds.
     let whole = outcomes.first().is_none_or(|one| one.interrupted_after_s.is_none());
     Ok(Replicated {
         outcomes: if whole { outcomes } else { outcomes.into_iter().take(1).collect() },

@@ -177,7 +177,7 @@ impl<'a> Run<'a> {
             self.now = end;
         }
         self.account_all(self.now);
-        // It is whole, whatever is said now.
+        // The run is complete; the answer is ignored.
         let _ = watch(self.now.since(told));
         ControlFlow::Continue(())
     }

@@ -20,7 +20,7 @@ pub(super) fn read(section: &Section<'_>, map: &mut Map<String, Json>) -> Option
     active.or(idle).map(|active_w| Power { active_w, idle_w })
 }
 
-/// Notes of which units and cores the energy is not, where there is one.
+/// Names the units and cores without a power, if others have one.
 pub(super) fn note(pipeline: &Pipeline) -> Option<String> {
     let stages = pipeline.stages.iter().filter(|stage| stage.server.is_none());
     let all: Vec<(&str, bool)> = stages
