@@ -153,7 +153,7 @@ impl Exporter {
                 text.sample(&with_names(&labels), before + counts[place]);
             }
         }
-        let said = "Current rate of an outbound IP-TFS SA with a fixed rate: less than the configured rate if the path is congested.";
+        let said = "Current rate of an outbound IP-TFS SA with a fixed rate, in payloads per second: less than the configured rate if the path is congested.";
         // While an SA is replaced by another, both send.
         text.family_of("forebay_sa_iptfs_payloads_per_second", "gauge", said, |one, other| one + other);
         for sa in &status.sas {
