@@ -317,7 +317,7 @@ fn answer(py: Python<'_>, policy: &Py<PyAny>, chosen: &Bound<'_, PyAny>) -> PyEr
     error.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Without an object, as when a scheduler is made outside of a run, finishing time decides.
+/// Without an object, as when a scheduler is made outside of a run, finish time decides.
 #[derive(Debug)]
 struct Nothing;
 

@@ -10,7 +10,7 @@ import forebay as fb
 
 
 def rank(one: fb.Candidate) -> tuple[float, bool, float, int]:
-    """The order of the rule of finishing time, ties included."""
+    """The order of the rule of finish time, ties included."""
     return one.finish, one.kind == "cpu", one.cost, one.index
 
 

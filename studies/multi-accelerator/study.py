@@ -1,4 +1,4 @@
-"""Two cards and a CPU: placing packets by finishing time
+"""Two cards and a CPU: placing packets by finish time
 
 Castanier, Ferrante and Piuri, "A Packet Scheduling Algorithm for IPSec Multi-Accelerator Based Systems" (ASAP
 2004), [H]: counterparts of its figures and of its table, and a test of each claim at the point that its sentence

@@ -1,6 +1,6 @@
 """The rule against others, and against the best possible
 
-The host of [H] under every rule that the scheduler has: what the finishing time brings against simpler
+The host of [H] under every rule that the scheduler has: what the finish time brings against simpler
 rules, what prediction of the bus, an alpha that follows the CPU's load and a window that follows the traffic
 add, and how far all of them are from what no placement can beat. Nothing here is a sentence of a paper:
 these are observations.
@@ -100,13 +100,13 @@ def declare(s: Study) -> dict[str, Claim]:
         one(
             "rule-beats-simple",
             control="turns",
-            says="Under overload the finishing time carries more than simpler rules.",
+            says="Under overload the finish time carries more than simpler rules.",
             band=s.band(1.0, None, "times", "its throughput over that of the best of them; 1 Gbit/s offered"),
         ),
         one(
             "rule-near-bound",
             control="turns",
-            says="Under overload the finishing time comes within 5 % of what no placement can beat.",
+            says="Under overload the finish time comes within 5 % of what no placement can beat.",
             band=s.band(0.95, None, "", "its throughput over the bound, which may itself be out of reach"),
         ),
         one(

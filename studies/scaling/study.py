@@ -162,7 +162,7 @@ def alphas(s: Study) -> dict[str, list[list[float]]]:
     s.section("A running core that gives more away")
     s.text(
         """While the running core computes, it hands nothing over, and the other cores run out of work. The
-        papers' alpha keeps it free: its finishing times count alpha times. That helps under overload where
+        papers' alpha keeps it free: its finish times count alpha times. That helps under overload where
         crypto is what takes the time; where handing a packet over costs more than enciphering it, it costs
         throughput."""
     )

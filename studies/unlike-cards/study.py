@@ -208,7 +208,7 @@ def rules(s: Study, host: StudyScenario, expected: dict[str, Claim]) -> None:
 def empty_queues(s: Study, host: StudyScenario, expected: dict[str, Claim]) -> None:
     s.section("When all queues are empty")
     s.text(
-        """The rule compares finishing times, and among equal ones prefers a card. [H] says besides that the first fastest
+        """The rule compares finish times, and among equal ones prefers a card. [H] says besides that the first fastest
         accelerator gets the packet when all queues are empty. The two differ only where the CPU is the fastest for some
         packet, as with cards whose setup takes long."""
     )

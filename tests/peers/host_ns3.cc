@@ -67,7 +67,7 @@ private:
     }
 };
 
-// A FIFO and a server, with what the rule of finishing time needs of them.
+// A FIFO and a server, with what the rule of finish time needs of them.
 class Processor {
 public:
     std::function<void()> room;

@@ -1,4 +1,4 @@
-// The host model of the papers (a CPU, accelerators behind a bus, placement by finishing time) in
+// The host model of the papers (a CPU, accelerators behind a bus, placement by finish time) in
 // SystemC: a peer for the simulator, to compare figures and speed with. Written from the models'
 // description alone; SC_METHODs and events only, which is the fastest that SystemC has.
 //
@@ -94,7 +94,7 @@ Ties *ties = nullptr;
 // Arrivals come after everything else of their instant.
 constexpr uint64_t LAST = std::numeric_limits<uint64_t>::max();
 
-// A FIFO in front of a processor, with what the rule of finishing time wants to know of it.
+// A FIFO in front of a processor, with what the rule of finish time wants to know of it.
 struct Queue {
     uint64_t init = 0, block = 0;
     size_t limit = 1000;

@@ -1,6 +1,6 @@
 //! An alpha that follows the load of the host's CPU. Changing how touches this file only.
 //!
-//! \[H\] eq 4 keeps a CPU free for other work by a factor alpha on its finishing time, but leaves open
+//! \[H\] eq 4 keeps a CPU free for other work by a factor alpha on its finish time, but leaves open
 //! how large it is to be. Here a loop sets it: while the CPU, crypto and all else together, is busier than
 //! the upper mark, alpha rises; while it is less busy than the lower mark, alpha falls; between them
 //! it stays, so that it comes to rest. It rises faster than it falls: what the CPU has to do besides

@@ -2,7 +2,7 @@
 //! depends on its size.
 //!
 //! # The rule
-//! For a finishing time F, processor i can take the share
+//! For a finish time F, processor i can take the share
 //!
 //! ```text
 //! n_i(F) = lanes_i * floor((F / alpha_i - beta_i - w_i - submit_i - wake_i) / g_i)       submit: if it opens a
@@ -144,7 +144,7 @@ impl Pool<'_> {
         offers.last().filter(|last| self.host.is_some_and(|(host, _)| host == last.processor))
     }
 
-    /// The finishing time f_i of a share with that service time.
+    /// The finish time f_i of a share with that service time.
     pub(crate) fn finish(&self, processor: usize, service: Duration) -> Duration {
         self.processor_states[processor].biased(self.wait(processor) + service)
     }
@@ -366,7 +366,7 @@ struct Offer {
     feed_job: f64,
 }
 
-/// Steps of the bisection: the finishing time is found to a thousandth of itself, and then to a group of jobs.
+/// Steps of the bisection: the finish time is found to a thousandth of itself, and then to a group of jobs.
 const STEPS: usize = 12;
 /// How much later than at best a divided burst may end, so that the host is free earlier.
 const RELIEF: f64 = 1.05;

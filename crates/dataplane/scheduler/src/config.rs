@@ -34,7 +34,7 @@ pub struct Config {
     /// Whether processors that the rule does not choose are given shares of several sizes now and then, so that their
     /// costs stay known. Only where `batch` is above 1.
     pub trials: bool,
-    /// The processor that also moves packets, in whose finishing time [`crate::Scheduler::set_moving`] and
+    /// The processor that also moves packets, in whose finish time [`crate::Scheduler::set_moving`] and
     /// [`ProcessorConfig::feed`] count; `None` in the papers. Only where `batch` is above 1.
     pub host: Option<usize>,
     /// Counts fetched jobs that have not begun to be computed as waiting (\[H\] 4.3).
@@ -42,7 +42,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The papers' scheduler: finishing time, no window, an input without limit.
+    /// The papers' scheduler: finish time, no window, an input without limit.
     pub fn new(processors: Vec<ProcessorConfig>) -> Config {
         Config {
             processors,
@@ -180,7 +180,7 @@ pub struct ProcessorConfig {
     pub kind: Kind,
     /// Cost of jobs there, for every suite until [`crate::Scheduler::set_suite_cost`].
     pub cost: Cost,
-    /// Factor on its finishing time, at least 1 (\[H\] eq 4: 1 for accelerators).
+    /// Factor on its finish time, at least 1 (\[H\] eq 4: 1 for accelerators).
     pub alpha: f64,
     /// Time added before the factor (\[H\] eq 4: 0 for accelerators).
     pub beta: Duration,

@@ -1,4 +1,4 @@
-//! Placement of crypto jobs on unlike processors by predicted finishing time, and the sliding
+//! Placement of crypto jobs on unlike processors by predicted finish time, and the sliding
 //! window that bundles small packets of one security association into one job.
 //!
 //! The [`Scheduler`] is pure: the caller passes the time and every event, and it returns decisions. The engine drives

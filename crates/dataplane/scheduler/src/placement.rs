@@ -16,7 +16,7 @@ use crate::{Cost, JobHead, Keys, Kind};
 /// A value of it belongs to one scheduler and is asked by one thread. What it decides may depend only on what it is
 /// given and has been given before: the same scheduler runs in virtual time, where a run has to repeat.
 pub trait Placement: fmt::Debug + Send {
-    /// The processor for a job, by its index; `None` leaves the choice to the finishing time. So does an index that is
+    /// The processor for a job, by its index; `None` leaves the choice to the finish time. So does an index that is
     /// not among the candidates. The job waits if the processor's queue is full.
     fn choose(&mut self, candidates: &Candidates<'_>) -> Option<usize>;
 
@@ -54,7 +54,7 @@ pub enum Choice {
         /// How many jobs, from the front of those that are left.
         jobs: usize,
     },
-    /// The rule of finishing time divides what is left.
+    /// The rule of finish time divides what is left.
     FinishTime,
     /// They wait until a queue has room.
     Wait,
@@ -102,7 +102,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// The one with the smallest measure; of equal ones an accelerator before a CPU, the faster before the slower, the
-    /// lower index, as for finishing time.
+    /// lower index, as for finish time.
     pub fn least<M: Ord>(&self, measure: impl Fn(&Candidate<'_>) -> M) -> Option<usize> {
         let rank = |one: &Candidate<'_>| (measure(one), one.kind() == Kind::Cpu, one.service(), one.index);
         self.iter().min_by_key(rank).map(|one| one.index)
@@ -163,7 +163,7 @@ impl Candidate<'_> {
         service + Keys::time_on(self.of.pool.keys, self.index, self.of.job.sa)
     }
 
-    /// The finishing time f_i from now on, with alpha, beta and learnt tardiness (\[H\] eqs 4 and 5).
+    /// The finish time f_i from now on, with alpha, beta and learnt tardiness (\[H\] eqs 4 and 5).
     pub fn finish(&self) -> Duration {
         self.account().biased(self.wait() + self.service())
     }

@@ -1,6 +1,6 @@
 //! The placement policies that files can name, each [`Placement`] in a file of its own.
 //!
-//! Every policy looks only at processors that have the job's suite and have not been removed. Finishing time is a
+//! Every policy looks only at processors that have the job's suite and have not been removed. Finish time is a
 //! branch of its own, so that the others cost it nothing.
 
 mod baselines;
@@ -23,23 +23,23 @@ use crate::{AlphaLoop, BurstView, Candidates, Choice, Cost, JobHead, Kind, Place
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// The smallest predicted finishing time (\[H\] 3.2).
+    /// The smallest predicted finish time (\[H\] 3.2).
     FinishTime,
-    /// Finishing time, with the CPUs' alpha after their load, which the driver reports
+    /// Finish time, with the CPUs' alpha after their load, which the driver reports
     /// ([`crate::Scheduler::report_load`]).
     AdaptiveAlpha(AlphaLoop),
     /// Places all jobs at one processor, the papers' comparison without scheduling (\[H\] 4.3). Jobs that it does not
-    /// support are placed by finishing time.
+    /// support are placed by finish time.
     Single {
         /// Which one.
         processor: usize,
     },
     /// One after the other; those that cannot do the job are passed over.
     RoundRobin,
-    /// The fewest jobs placed and not finished; ties as for finishing time.
+    /// The fewest jobs placed and not finished; ties as for finish time.
     ShortestQueue,
     /// Places jobs of fewer than `bytes` bytes at `small`, others at `large`. If that processor does not support the
-    /// job, the other one gets it; if neither does, finishing time decides.
+    /// job, the other one gets it; if neither does, finish time decides.
     SizeThreshold {
         /// Bytes of all packets of a job from which on it is large.
         bytes: u64,
@@ -50,7 +50,7 @@ pub enum Policy {
     },
     /// Fixed shares of the packets, dealt out evenly over time: the best that can be done without looking at the
     /// processors while they work. Each job goes to the capable processor that is furthest behind its share
-    /// (smooth weighted round robin). Where no capable processor has a weight, finishing time decides.
+    /// (smooth weighted round robin). Where no capable processor has a weight, finish time decides.
     Split {
         /// The weight of each processor by its index; processors from index 8 on have weight 0.
         weights: [u16; 8],
@@ -93,7 +93,7 @@ impl Policy {
         shipped.chain(registered().iter().map(|kind| kind.word)).collect()
     }
 
-    /// Whether places are chosen by finishing time, so that what is known of the processors matters.
+    /// Whether places are chosen by finish time, so that what is known of the processors matters.
     pub(crate) fn goes_by_time(&self) -> bool {
         matches!(self, Policy::FinishTime | Policy::AdaptiveAlpha(_))
     }
@@ -113,7 +113,7 @@ impl Policy {
         }
     }
 
-    /// The rule itself; none for finishing time, which the scheduler applies by itself.
+    /// The rule itself; none for finish time, which the scheduler applies by itself.
     fn placement(&self) -> Option<Box<dyn Placement>> {
         match *self {
             Policy::FinishTime | Policy::AdaptiveAlpha(_) => None,
@@ -164,7 +164,7 @@ impl FromStr for Policy {
     }
 }
 
-/// Finishing time for jobs that are placed one by one: the scheduler's hot path.
+/// Finish time for jobs that are placed one by one: the scheduler's hot path.
 pub(crate) struct Fastest<'a> {
     pub(crate) now: Time,
     pub(crate) job: &'a JobHead,
@@ -180,7 +180,7 @@ impl Fastest<'_> {
         self.processor_states[processor].open_for & 1 << self.job.suite != 0
     }
 
-    /// The capable processor with the smallest finishing time; of equal ones an accelerator before a CPU, the faster
+    /// The capable processor with the smallest finish time; of equal ones an accelerator before a CPU, the faster
     /// before the slower, the lower index.
     ///
     /// The comparison compiles to a conditional move instead of a branch, because its result cannot be predicted.
@@ -251,7 +251,7 @@ impl Fastest<'_> {
 #[derive(Debug)]
 pub(crate) struct PolicyState {
     policy: Policy,
-    /// None for finishing time.
+    /// None for finish time.
     placement: Option<Box<dyn Placement>>,
 }
 
@@ -269,7 +269,7 @@ impl PolicyState {
         }
     }
 
-    /// Whether it may be that the host computes a burst by itself: for other rules than finishing time only if all
+    /// Whether it may be that the host computes a burst by itself: for other rules than finish time only if all
     /// goes there.
     #[inline]
     pub(crate) fn may_keep(&self, host: usize) -> bool {
@@ -280,7 +280,7 @@ impl PolicyState {
         }
     }
 
-    /// Whether places are chosen by finishing time.
+    /// Whether places are chosen by finish time.
     pub(crate) fn goes_by_time(&self) -> bool {
         self.placement.is_none()
     }
@@ -316,7 +316,7 @@ impl PolicyState {
     }
 }
 
-/// Apart, so that it costs finishing time nothing.
+/// Apart, so that it costs finish time nothing.
 #[inline(never)]
 fn choose_by(placement: &mut dyn Placement, of: &Fastest<'_>, queue: usize) -> Option<usize> {
     let suite = of.job.suite;

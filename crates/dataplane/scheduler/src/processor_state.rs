@@ -135,7 +135,7 @@ impl ProcessorState {
         saturated(self.exact_service(cost, work))
     }
 
-    /// The finishing time f_i that is compared (\[H\] eqs 4 and 5).
+    /// The finish time f_i that is compared (\[H\] eqs 4 and 5).
     #[inline(always)]
     pub(crate) fn finish(&self, now: Time, cost: &Cost, work: &Work) -> Duration {
         let wait = u128::from(self.backlog.0) + u128::from(self.busy_until.since(now).0);
@@ -172,7 +172,7 @@ impl ProcessorState {
         }
     }
 
-    /// A finishing time as it is compared: with beta and tardiness, times alpha (\[H\] eq 4).
+    /// A finish time as it is compared: with beta and tardiness, times alpha (\[H\] eq 4).
     #[inline]
     pub(crate) fn biased(&self, finish: Duration) -> Duration {
         self.alpha.times(finish + self.added)

@@ -219,7 +219,7 @@ impl Scheduler {
         self.pass_full = pass;
     }
 
-    /// Where jobs are placed one by one by finishing time: a job that finds every processor without work goes to the
+    /// Where jobs are placed one by one by finish time: a job that finds every processor without work goes to the
     /// accelerator that does it fastest, the first of several, even if a core would be done earlier (\[H\] 3.2: "When all
     /// of the queues are empty new tasks are scheduled to the first fastest accelerator").
     pub fn set_idle_to_accelerator(&mut self, is_set: bool) {
@@ -627,8 +627,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Says that a job was done `late` after the finishing time predicted for it, zero if it was done by then.
-    /// What is usual for a processor is added to its finishing times as beta is, late jobs counting for more
+    /// Says that a job was done `late` after the finish time predicted for it, zero if it was done by then.
+    /// What is usual for a processor is added to its finish times as beta is, late jobs counting for more
     /// than others.
     #[inline]
     pub fn report_late(&mut self, processor: usize, late: Duration) {
@@ -651,7 +651,7 @@ impl Scheduler {
     }
 
     /// Says whether the host is to compute everything itself for the moment, so that its own cost can be measured. It
-    /// heeds this where places are chosen by finishing time, for jobs that it can do in a short time.
+    /// heeds this where places are chosen by finish time, for jobs that it can do in a short time.
     #[inline]
     pub fn set_host_alone(&mut self, alone: bool) {
         if let Some(host) = &mut self.host {
@@ -762,7 +762,7 @@ impl Scheduler {
         self.processor_states[processor].alpha()
     }
 
-    /// Tardiness of a processor's jobs, as it is added to its finishing times.
+    /// Tardiness of a processor's jobs, as it is added to its finish times.
     pub fn lateness(&self, processor: usize) -> Duration {
         self.processor_states[processor].lateness()
     }
@@ -782,7 +782,7 @@ impl Scheduler {
         self.processor_states[processor].wait(now)
     }
 
-    /// The finishing times f_i that a choice for a job compares (\[H\] eqs 4 and 5), from now on, by processor; none of one
+    /// The finish times f_i that a choice for a job compares (\[H\] eqs 4 and 5), from now on, by processor; none of one
     /// that cannot do the job. `placed` is where the job has been placed just now and what was predicted for it there.
     pub fn finishing_times<'a>(
         &'a self,

@@ -3,7 +3,7 @@
 //! A prediction includes the cost of a job and of the jobs that wait before it. It does not include that a thread has
 //! to get a CPU first, which takes a hundred times as long as the job on a machine whose CPUs are all busy, nor that
 //! a driver does other work before it asks for results. A job placed at such a processor is returned late, and all
-//! packets of its SA wait behind it. So the lateness of jobs is added to finishing times as beta is.
+//! packets of its SA wait behind it. So the lateness of jobs is added to finish times as beta is.
 //!
 //! A processor that is no longer chosen because it was late would never be chosen again. Therefore its lateness above
 //! that of the best one also fades with time, and a few jobs try it again.
@@ -44,7 +44,7 @@ impl Tardiness {
         }
     }
 
-    /// What is to be added to finishing times.
+    /// What is to be added to finish times.
     pub(crate) fn usual(&self) -> Duration {
         self.0
     }

@@ -2,7 +2,7 @@
 //!
 //! A cost that is fitted to chosen shares says nothing about shares of other sizes, and nothing at all about a
 //! processor that gets no jobs. Therefore each processor that can do a suite is given a share now and then, whatever its
-//! predicted finishing time: of 1, 16, 4, 32, 2 and 8 jobs in turn, at most half of the burst. The sizes that tell the
+//! predicted finish time: of 1, 16, 4, 32, 2 and 8 jobs in turn, at most half of the burst. The sizes that tell the
 //! terms of the cost apart best come first.
 //!
 //! Trials are bounded. The first comes after half of [`EVERY`] jobs of a suite, a little later for each further

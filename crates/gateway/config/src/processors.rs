@@ -24,7 +24,7 @@ pub struct Processor {
     pub kind: ProcessorKind,
     /// The crypto library; of an emulated card, the one that does its work.
     pub backend: Backend,
-    /// Factor on its finishing time, at least 1.
+    /// Factor on its finish time, at least 1.
     pub alpha: f64,
     /// Time added before the factor.
     pub beta: Duration,

@@ -319,9 +319,9 @@ pub struct ProcessorDoc {
     pub busy_s: f64,
     /// Jobs that wait there now.
     pub queue: u64,
-    /// Factor on its finishing time as it is now.
+    /// Factor on its finish time as it is now.
     pub alpha: f64,
-    /// What is added to its finishing time for being late.
+    /// What is added to its finish time for being late.
     pub lateness_s: f64,
     /// Sum over its jobs: work as it was predicted.
     pub predicted_work_s: f64,

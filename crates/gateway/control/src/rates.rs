@@ -52,7 +52,7 @@ pub struct ProcessorRates {
     pub bundle: f64,
     /// Jobs that wait.
     pub queue: u64,
-    /// Factor on its finishing time.
+    /// Factor on its finish time.
     pub alpha: f64,
     /// From dispatch to answer: predicted, actual, and how far apart, means of the jobs in between, in seconds.
     pub response: Option<(f64, f64, f64)>,

@@ -38,14 +38,14 @@ pub struct DemoFigures {
     pub opening: GatewayFigures,
 }
 
-/// The same packets over the core alone, over fixed splits, and by finishing time.
+/// The same packets over the core alone, over fixed splits, and by finish time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Gain {
     /// Suite of the comparison.
     pub proposal: String,
     /// Names of the processors, the running core first.
     pub processors: Vec<String>,
-    /// The core alone first, finishing time last.
+    /// The core alone first, finish time last.
     pub runs: Vec<GainRun>,
     /// Fixed splits that were tried: the share of the packets that the other processors were given, and plain bits
     /// per second.

@@ -1,4 +1,4 @@
-//! What the demo is for: the same packets over the core alone, over fixed splits, and by finishing time.
+//! What the demo is for: the same packets over the core alone, over fixed splits, and by finish time.
 //!
 //! The packets are as long as those of the capture, in its order, and go through the engine as fast as they go.
 
@@ -119,7 +119,7 @@ fn measure_suite(comparison: &Comparison, suite: Suite, capture: &Capture) -> mi
         ("core alone", None),
         ("equal shares", Some(Policy::RoundRobin)),
         ("best fixed split", Some(Policy::Split { weights: search::weights(best, &alone) })),
-        ("finishing time", Some(Policy::FinishTime)),
+        ("finish time", Some(Policy::FinishTime)),
     ];
     let mut rates = [const { Vec::new() }; WAYS];
     let mut shares: [Vec<f64>; WAYS] = Default::default();

@@ -265,7 +265,7 @@ mod tests {
     fn eighty_columns_hold_everything() {
         let text = table(&plausible(), false, 80);
         assert!(text.starts_with("One SA in strict order: core and worker carry so many times"), "{text}");
-        assert!(text.contains("\nfinishing time     1.36 Gbit/s   x1.70  59 % + 41 %\n"), "{text}");
+        assert!(text.contains("\nfinish time        1.36 Gbit/s   x1.70  59 % + 41 %\n"), "{text}");
         assert!(text.contains("\n\n7,312 of 7,312 packets identical\n"), "{text}");
         let without = table(&DemoFigures { gains: vec![], ..plausible() }, false, 80);
         assert!(without.starts_with("7,312 of 7,312 packets identical\n"), "{without}");

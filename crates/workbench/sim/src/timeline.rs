@@ -29,7 +29,7 @@ pub struct Choice {
     pub at: Time,
     /// The processor.
     pub processor: usize,
-    /// By processor the finishing time f_i from then on that was compared (\[H\] eqs 4 and 5); none of one that cannot do the job.
+    /// By processor the finish time f_i from then on that was compared (\[H\] eqs 4 and 5); none of one that cannot do the job.
     pub finish: Vec<Option<Duration>>,
 }
 

@@ -290,7 +290,7 @@ fn the_host_keeps_what_nobody_would_do_earlier() {
     assert!(s.keeps(Time::ZERO, 0, 32, &work(32)));
 }
 
-/// Rules other than finishing time may give any job away, unless they give all to the host.
+/// Rules other than finish time may give any job away, unless they give all to the host.
 #[test]
 fn by_another_policy_the_host_keeps_only_what_is_all_its_own() {
     let work = Work { packets: 4, blocks: 16, bytes: 256 };

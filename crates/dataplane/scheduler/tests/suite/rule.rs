@@ -1,4 +1,4 @@
-//! The rule by hand: finishing times to the picosecond, ties, full queues, removed processors.
+//! The rule by hand: finish times to the picosecond, ties, full queues, removed processors.
 
 use forebay_scheduler::{Config, Cost, Decision, Item, Policy, ProcessorConfig, Scheduler, Transfer};
 use forebay_time::{Duration, Time};
@@ -265,7 +265,7 @@ fn other_policies_choose_by_their_own_rule_among_the_capable() {
 
     let mut s = with(Policy::Single { processor: 2 });
     assert_eq!(places(&mut s, 0, 3), [2, 2, 2]);
-    assert_eq!(places(&mut s, 1, 2), [1, 1], "by finishing time instead");
+    assert_eq!(places(&mut s, 1, 2), [1, 1], "by finish time instead");
 
     let mut s = with(Policy::RoundRobin);
     assert_eq!(places(&mut s, 0, 4), [0, 1, 2, 0]);
@@ -307,7 +307,7 @@ fn a_split_deals_packets_out_by_its_weights() {
         "a weight of 0 is no share, one beyond the processors nothing"
     );
     s.remove_processor(1);
-    assert_eq!(places(&mut s, 0, 1), [2], "by finishing time where nobody has a share");
+    assert_eq!(places(&mut s, 0, 1), [2], "by finish time where nobody has a share");
 }
 
 #[test]

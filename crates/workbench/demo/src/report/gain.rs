@@ -1,4 +1,4 @@
-//! What the page opens with: throughput over the core alone, over fixed splits, and by finishing time.
+//! What the page opens with: throughput over the core alone, over fixed splits, and by finish time.
 
 use super::super::figures::{Gain, GainRun};
 use super::draw::{
@@ -96,7 +96,7 @@ pub fn section(gain: &Gain) -> Element {
     };
     let how = "The bars show the throughput of plain packets, their colours which processor did how many of them. The \
                marks are fixed splits, which always give the other processors the same share of the packets. The best \
-               share depends on suite, packets and machine, and has to be searched for; finishing time needs no \
+               share depends on suite, packets and machine, and has to be searched for; finish time needs no \
                setting.";
     element("section")
         .class("gain")
@@ -106,7 +106,7 @@ pub fn section(gain: &Gain) -> Element {
             element("div")
                 .class("pair")
                 .child(figure("Throughput", bars(gain)))
-                .child(figure("Fixed splits and finishing time", splits(gain))),
+                .child(figure("Fixed splits and finish time", splits(gain))),
         )
         .child(element("p").class("how").text(how))
         .child(table(gain))
@@ -173,7 +173,7 @@ fn splits(gain: &Gain) -> Element {
         .copied()
         .filter(|(share, rate)| share.is_finite() && units::usable(*rate))
         .collect();
-    let named = [("finishing time", gain.runs.last()), ("core alone", gain.runs.first())];
+    let named = [("finish time", gain.runs.last()), ("core alone", gain.runs.first())];
     let named: Vec<(&str, f64)> = (named.into_iter())
         .filter_map(|(name, run)| Some((name, run?.throughput_bps)))
         .filter(|(_, rate)| units::usable(*rate))

@@ -120,7 +120,7 @@ pub struct Outcome {
     pub latency_50: Latency,
     /// With packets offered at nine tenths of the throughput.
     pub latency_90: Latency,
-    /// What the simulator makes of the same, with the costs that the engine has learnt: of finishing time.
+    /// What the simulator makes of the same, with the costs that the engine has learnt: of finish time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub twin: Option<Twin>,
     /// The running core first.

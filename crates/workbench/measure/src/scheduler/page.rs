@@ -53,7 +53,7 @@ pub fn render(document: &Document) -> String {
     page("Forebay: scheduling policies", &frame, &blocks)
 }
 
-/// What finishing time reaches, over all sizes, each with its best window.
+/// What finish time reaches, over all sizes, each with its best window.
 fn verdict(document: &Document) -> String {
     let outcomes: Vec<&Outcome> =
         document.limits.by_size.iter().filter_map(|limits| best(document, &limits.size)).collect();
@@ -68,12 +68,12 @@ fn verdict(document: &Document) -> String {
     match outcomes.is_empty() {
         true => "Throughput, shares and latency by policy".to_owned(),
         false => {
-            format!("Finishing time reaches {}", outcomes.iter().map(said).collect::<Vec<_>>().join("; "))
+            format!("Finish time reaches {}", outcomes.iter().map(said).collect::<Vec<_>>().join("; "))
         }
     }
 }
 
-/// Finishing time with its best window.
+/// Finish time with its best window.
 fn best<'a>(document: &'a Document, size: &'a Size) -> Option<&'a Outcome> {
     let outcomes = of_size(document, size).filter(|one| one.policy == "finish-time");
     outcomes.max_by(|one, two| one.packets_per_s.total_cmp(&two.packets_per_s))

@@ -1,4 +1,4 @@
-//! What else than the predicted finishing time says where a job goes: jobs that need the result of another one, SAs that stay at
+//! What else than the predicted finish time says where a job goes: jobs that need the result of another one, SAs that stay at
 //! one processor, and a host in which nothing is to be done.
 
 use forebay_scheduler::Policy;

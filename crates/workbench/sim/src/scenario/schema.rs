@@ -593,7 +593,7 @@ const SCHEDULER: &[Key] = &[
         Is("\"wait\""),
         "with `burst = 1`: what a job does whose chosen queue is full. `wait`: it waits for that very queue, and all jobs of \
          its class behind it wait too, though other processors may be idle (the papers' rule). `pass`: it goes to the \
-         processor with the smallest finishing time among those with room, as shares of a burst do",
+         processor with the smallest finish time among those with room, as shares of a burst do",
         "\"pass\"",
     ),
     key(

@@ -432,7 +432,7 @@ fn processor() -> impl Strategy<Value = (String, String)> {
 
 /// Policy, window and burst.
 fn settings() -> impl Strategy<Value = String> {
-    // How a burst is divided by finishing time is held against all divisions in the scheduler's own tests. Here it is
+    // How a burst is divided by finish time is held against all divisions in the scheduler's own tests. Here it is
     // what becomes of batches: hand-over, waking, groups, answers, polls, order.
     let policy = Just("single");
     let window = prop_oneof![2 => Just(1u32), 1 => 2..5u32];
