@@ -48,7 +48,7 @@ fn wrong_arguments_are_refused_with_a_hint() {
         (&["--flows", "0"], &["expected 1 to 4096"]),
         (&["--seconds", "NaN"], &["expected 0.05"]),
         (&["--rounds", "0"], &["expected 1 to 99"]),
-        (&["--cpus", "0,9999"], &["--cpus 9999", "no such CPU"]),
+        (&["--cpus", "0,9999"], &["--cpus 9999", "this CPU does not exist"]),
         (&["--keys", "/none.toml"], &["--keys /none.toml"]),
     ] {
         let output = run(args);
