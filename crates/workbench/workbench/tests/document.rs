@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use forebay_workbench::{Model, Options, Outcome, Way};
+use forebay_workbench::{Model, Options, Outcome, Step, Way};
 use serde_json::Value;
 
 const HOST: &str = r#"
@@ -63,4 +63,26 @@ fn the_outcome_of_another_model_has_no_document() {
         host.run(Way::Simulation, &Options::default(), &|_| ControlFlow::Continue(())).expect("figures");
     assert!(matches!(ran.outcome, Outcome::Host(_)));
     assert_eq!(model(PIPELINE).document(&ran.outcome), Value::Null);
+}
+
+/// A run that is broken off is the run of that duration, which was not divided into batches.
+#[test]
+fn a_run_with_batches_that_is_broken_off_is_one_without_them() {
+    let text = PIPELINE.replace("duration = \"20 ms\"", "duration = \"100 s\"\nbatches = 10");
+    let model = model(&text);
+    let options = Options { keep: true, ..Options::default() };
+    let stop = |step| match step {
+        Step::Share(share) if share > 0.0 => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    let ran = model.run(Way::Simulation, &options, &stop).expect("figures");
+    let shorter = model.as_far_as(&ran).expect("the run was broken off");
+    let again =
+        shorter.run(Way::Simulation, &Options::default(), &|_| ControlFlow::Continue(())).expect("figures");
+    let [first, second] = [&ran, &again].map(|one| shorter.document(&one.outcome));
+    assert!(first["interrupted_after_s"].as_f64() > Some(0.0), "{first}");
+    assert_eq!(first["fingerprint"], second["fingerprint"]);
+    for document in [first, second] {
+        assert!(document.get("batch_means").is_none() && document["resolved"].get("batches").is_none());
+    }
 }
