@@ -585,8 +585,8 @@ def before_the_daemon(mark, template):
         start("a", wait=False)
         wait_until(lambda: "gateway started" in lab.log("a")[since:], "the gateway with keys from the kernel")
 
-    def add():
-        for way, source, destination in (("out", "10.1.0.0/16", "10.5.0.0/16"), ("in", "10.5.0.0/16", "10.1.0.0/16")):
+    def add(network="10.5.0.0/16"):
+        for way, source, destination in (("out", "10.1.0.0/16", network), ("in", network, "10.1.0.0/16")):
             xfrm("policy", "add", "src", source, "dst", destination, "dir", way, *mark, *template)
         wait_until(lambda: "10.5.0.0/16 dev fb0" in ip("gw-a", "route"), "the route of a policy")
 
@@ -598,15 +598,21 @@ def before_the_daemon(mark, template):
 
     begin()
     add()
-    xfrm("policy", "flush")
-    wait_until(lambda: "10.5.0.0/16" not in table(), "the rules to follow")
+    # A daemon deletes its policies one by one. `policies` in [limits] is 2; the guard follows those beyond as well.
+    add("10.6.0.0/16")
+    wait_until(lambda: "10.6.0.0/16" in table(), "the rules for both networks")
+    for network in ("10.5.0.0/16", "10.6.0.0/16"):
+        xfrm("policy", "delete", "src", "10.1.0.0/16", "dst", network, "dir", "out", *mark)
+        xfrm("policy", "delete", "src", network, "dst", "10.1.0.0/16", "dir", "in", *mark)
+        time.sleep(1)
+    wait_until(lambda: "10.5.0.0/16" not in table() and "10.6.0.0/16" not in table(), "the rules to follow")
     assert passes(), "nothing leaves anyway; the test is worth nothing"
     kill("a", signal.SIGTERM)
-    assert "10.5.0.0/16" in saved(), saved()
+    assert "10.5.0.0/16" in saved() and "10.6.0.0/16" in saved(), saved()
     as_after_a_boot()
     since = len(lab.log("a"))
     begin()
-    wait_until(lambda: "no policy that protects yet" in lab.log("a")[since:], "the gateway to wait for the daemon")
+    wait_until(lambda: "no protecting policy yet" in lab.log("a")[since:], "the gateway to wait for the daemon")
     assert "10.5.0.0/16" in table() and "blackhole 10.5.0.0/16" in ip("gw-a", "route"), table()
     assert passes() == 0 and forge("10.5.0.1", "10.1.0.10") == 0, "open until the daemon has begun"
     add()

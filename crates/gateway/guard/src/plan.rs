@@ -10,7 +10,7 @@ use super::ranges::Ranges;
 
 /// A policy, or an SA that is one, as far as the guard is concerned; those of a direction in the order in which they are
 /// asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// For packets that leave, or that arrive.
     pub direction: Direction,

@@ -5,19 +5,24 @@
 //! go with it. So it belongs to the process, and a thread of its own compares it with what the kernel has, because a start or
 //! a reload may take seconds.
 
+mod lost;
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_config::{Config, InsideLink, KeySource, Routes, Tun, prefixes};
-use forebay_guard::{Plan, Saved};
+use forebay_guard::{Entry, Plan, Saved};
 use forebay_planted::{Fault, planted};
 use forebay_privileges as privileges;
 use ipnet::IpNet;
 
+use self::lost::Lost;
 use super::guard::{self, Guard};
 use super::host::Host;
 use super::mirror::OnPolicies;
@@ -53,6 +58,8 @@ struct Care {
     /// What the last start guarded is guarded until the kernel has a policy that protects: after a boot it has none before the IKE
     /// daemon has begun.
     waits: AtomicBool,
+    /// That it waits was said.
+    said_waits: AtomicBool,
 }
 
 /// Where rules are saved, and which were last.
@@ -62,6 +69,13 @@ struct Saving {
     saved: Option<(u64, u64)>,
     looks: u32,
     has_failed: bool,
+    lost: Lost,
+}
+
+impl Saving {
+    fn new(to: SavedRules) -> Saving {
+        Saving { to, saved: None, looks: 0, has_failed: false, lost: Lost::default() }
+    }
 }
 
 impl Caretaker {
@@ -77,13 +91,15 @@ impl Caretaker {
             .map_err(link_error(GUARD))?;
         last.host.iter().for_each(|last| guard.forget(&last.table));
         let is_the_kernels = matches!(config.keys.source, KeySource::Xfrm(_));
-        let waits =
-            is_the_kernels && guard.map_entries(|entries| entries.iter().any(|entry| !entry.bypasses));
-        let saving = to.map(|to| Saving { to, saved: None, looks: 0, has_failed: false });
+        // Without rules of the guard there may be blackhole routes all the same.
+        let discards = comes_from_kernel(config) && !last.discarded.is_empty();
+        let waits = is_the_kernels && (guard.map_entries(protect_any) || discards);
+        let saving = to.map(Saving::new);
         let offloads = Offloads::new(host.interfaces());
         offloads.configure(config);
         let (routes, saving, waits) = (RouteTable::default(), Mutex::new(saving), AtomicBool::new(waits));
-        let care = Care { guard, routes, offloads, saving, is_the_kernels, waits };
+        let said_waits = AtomicBool::default();
+        let care = Care { guard, routes, offloads, saving, is_the_kernels, waits, said_waits };
         let has_threads = host.has_threads();
         let caretaker = Caretaker { care: Arc::new(care), thread: Arc::default(), has_threads };
         let discarded = caretaker.attach(config, host).and_then(|()| {
@@ -135,6 +151,7 @@ impl Caretaker {
         self.care.offloads.configure(config);
         if !comes_from_kernel(config) {
             self.set(self.care.routes.networks(), discarded(config), false)?;
+            self.care.with_saving(|saving| saving.lost.forget_discarded());
         }
         self.care.save(true);
         self.start(config).map_err(StartError::System)
@@ -174,12 +191,10 @@ impl Caretaker {
             // Rules that an earlier run has left guard more than the first few policies do, or than none does.
             let protects_any = policies.iter().any(|policy| protects(&policy));
             let are_all = are_all && !care.waits_for(protects_any);
-            if are_all && !protects_any {
-                // What they were is saved before they are forgotten.
-                care.save(true);
-            }
             if are_all {
-                care.guard.set(guard::entries(policies.iter()));
+                let entries = guard::entries(policies.iter());
+                care.note_lost(&entries);
+                care.guard.set(entries);
                 care.look_after_offloads(true);
             }
             if !is_ours {
@@ -192,7 +207,10 @@ impl Caretaker {
             let networks: Vec<_> = networks.collect();
             // Those of the last time are discarded until all policies are known.
             let kept = if are_all { vec![] } else { care.routes.discarded() };
-            let discarded = networks.iter().copied().chain(kept).collect();
+            let discarded: Vec<_> = networks.iter().copied().chain(kept).collect();
+            care.with_saving(|saving| {
+                saving.lost.note_discarded(&care.routes.discarded(), &discarded, Instant::now());
+            });
             if let Err((network, error)) = care.routes.set(networks, discarded, false) {
                 tracing::warn!(%network, %error, "cannot add the route to a network that a policy protects: add it by hand (ip route add), or give `routes` of [inside]");
             }
@@ -244,6 +262,10 @@ fn comes_from_kernel(config: &Config) -> bool {
     has_auto && matches!(config.keys.source, KeySource::Xfrm(_))
 }
 
+fn protect_any(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| !entry.bypasses)
+}
+
 fn discarded(config: &Config) -> Vec<IpNet> {
     if planted(Fault::DiscardsServedOnly) { config.routes() } else { config.discarded() }
 }
@@ -253,9 +275,9 @@ impl Care {
     fn waits_for(&self, protects: bool) -> bool {
         if protects {
             self.waits.store(false, Ordering::Relaxed);
-        } else if self.waits.load(Ordering::Relaxed) {
+        } else if self.waits.load(Ordering::Relaxed) && !self.said_waits.swap(true, Ordering::Relaxed) {
             tracing::info!(
-                "the kernel has no policy that protects yet: what the last start guarded stays guarded until it has"
+                "the kernel has no protecting policy yet; the rules of the last start stay in force"
             );
         }
         self.waits.load(Ordering::Relaxed)
@@ -285,20 +307,39 @@ impl Care {
         self.offloads.look_after(at_once, || self.guard.map_entries(Ends::of));
     }
 
+    /// What protects and is not in `entries`, the kernel's policies from now on, stays saved for a while.
+    fn note_lost(&self, entries: &[Entry]) {
+        self.with_saving(|saving| {
+            self.guard.map_entries(|before| saving.lost.note_entries(before, entries, Instant::now()));
+        });
+    }
+
+    fn with_saving(&self, work: impl FnOnce(&mut Saving)) {
+        let mut saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        saving.as_mut().map(work);
+    }
+
     /// Saves what is guarded and discarded, if it is not saved; not `at_once` where that was done a moment ago.
     fn save(&self, at_once: bool) {
-        let mut saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(saving) = &mut *saving else { return };
+        self.with_saving(|saving| self.save_by(saving, at_once, Instant::now()));
+    }
+
+    fn save_by(&self, saving: &mut Saving, at_once: bool, now: Instant) {
         saving.looks = saving.looks.saturating_add(1);
+        // Policies that all went together, as at a shutdown, stay saved until there are others.
+        if self.guard.map_entries(protect_any) && saving.lost.expire(now) {
+            saving.saved = None;
+        }
         let versions = (self.guard.version(), self.routes.version());
         if saving.saved == Some(versions) || !at_once && saving.looks < SAVE_EVERY {
             return;
         }
         saving.looks = 0;
-        let saved = Saved { discarded: self.routes.discarded(), ..self.guard.to_save() };
-        // A daemon that ends takes its policies with it, at every shutdown too: the next boot is to begin with what they protected.
-        let protects_nothing = saved.entries.iter().all(|entry| entry.bypasses);
-        if self.is_the_kernels && saved.host.is_some() && protects_nothing {
+        let mut saved = Saved { discarded: self.routes.discarded(), ..self.guard.to_save() };
+        saving.lost.add_to(&mut saved, self.routes.discards());
+        // There is nothing to begin with, and what could not be read at the start is not written over.
+        let is_nothing = !protect_any(&saved.entries) && saved.discarded.is_empty();
+        if self.is_the_kernels && saved.host.is_some() && is_nothing {
             saving.saved = Some(versions);
             return;
         }

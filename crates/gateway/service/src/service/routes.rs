@@ -285,6 +285,8 @@ struct Table {
     blackhole: Blackhole,
     /// Whether there is one.
     has_interface: bool,
+    /// The blackholes were deleted because the gateway ends.
+    has_ended: bool,
     /// Routed to the interface.
     networks: BTreeSet<IpNet>,
     /// Discarded behind all other routes: these and more.
@@ -312,6 +314,7 @@ impl RouteTable {
         table.routing = routing;
         table.networks.clear();
         table.has_interface = false;
+        table.has_ended = false;
     }
 
     /// The interface is there from now on.
@@ -344,6 +347,11 @@ impl RouteTable {
     /// What is discarded behind all other routes.
     pub fn discarded(&self) -> Vec<IpNet> {
         self.lock().discarded().collect()
+    }
+
+    /// Whether it is the gateway that discards, and goes on doing so when it ends.
+    pub fn discards(&self) -> bool {
+        self.lock().discards()
     }
 
     /// A number that is another one when something else is discarded.
@@ -429,7 +437,7 @@ impl RouteTable {
         }
         if table.blackhole == Blackhole::Remove || planted(Fault::BlackholesRemoved) {
             let discarded = std::mem::take(&mut table.discarded);
-            table.version += 1;
+            (table.has_ended, table.version) = (true, table.version + 1);
             discarded.into_iter().for_each(|network| table.discard_no_more(network));
         }
     }
@@ -441,8 +449,12 @@ impl RouteTable {
 
 impl Table {
     fn discarded(&self) -> impl Iterator<Item = IpNet> {
-        let are_made = self.routing.is_some() && self.blackhole != Blackhole::None;
+        let are_made = self.discards();
         self.discarded.iter().copied().filter(move |_| are_made)
+    }
+
+    fn discards(&self) -> bool {
+        self.routing.is_some() && self.blackhole != Blackhole::None && !self.has_ended
     }
 
     fn lend_address(&self, own: &[(IpAddr, IpAddr)]) {

@@ -62,7 +62,7 @@ impl SavedRules {
         SavedRules::within(&directory, file)
     }
 
-    fn within(directory: &Path, file: &Path) -> SavedRules {
+    pub(super) fn within(directory: &Path, file: &Path) -> SavedRules {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let name = file.to_string_lossy();
         let name = name.trim_start_matches('/').replace('%', "%25").replace('/', "%2F");
