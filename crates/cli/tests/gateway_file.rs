@@ -274,7 +274,6 @@ const SHADOWED: &str = "[[outside]]\nkind = \"raw\"\n[[sa]]\nname = \"wide\"\ndi
     auth_key = \"100102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f\"\nlocal = \"192.0.2.1\"\n\
     remote = \"192.0.2.3\"\nremote_ts = [\"10.2.0.0/16\"]\n";
 
-/// Whatever can never work is an error, with the line.
 /// A gateway would start without its metrics, or not at all.
 #[test]
 fn check_refuses_tokens_and_state_directories_that_cannot_be_used() {
@@ -312,6 +311,7 @@ fn check_refuses_tokens_and_state_directories_that_cannot_be_used() {
     assert!(!said(&[]).1.contains("others can write"));
 }
 
+/// Whatever can never work is an error, with the line.
 #[test]
 fn check_refuses_what_can_never_work() {
     let folder = Folder::new();

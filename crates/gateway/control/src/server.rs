@@ -209,7 +209,7 @@ fn bind(control: &Control) -> io::Result<UnixListener> {
     }
     // One of an earlier run is replaced; a file with something in it is not.
     if fs::metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
-        let message = format!("{} is there and is no socket; give the socket another name", path.display());
+        let message = format!("{} exists and is not a socket; give the socket another name", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
     }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
