@@ -188,7 +188,12 @@ fn shown(text: &str) -> String {
             || (secret && !named)
             || (is_like_key(word) && !HARMLESS.contains(&before))
             || is_like_secret(word);
-        phrase |= PHRASES.contains(&word.trim_matches([':', '"', '=']).to_lowercase().as_str());
+        let bare = word.trim_start_matches([':', '"', '=']);
+        let (head, rest) = bare.split_at(bare.find(|one: char| !one.is_alphanumeric()).unwrap_or(bare.len()));
+        let is_phrase = PHRASES.contains(&head.to_lowercase().as_str()) && rest.starts_with([':', '"', '\'']);
+        // Behind the quote or the colon, the secret begins within the word.
+        let begins = is_phrase && !rest.trim_matches([':', '"', '=', '\'']).is_empty();
+        phrase |= is_phrase || PHRASES.contains(&bare.trim_matches([':', '"', '=']).to_lowercase().as_str());
         if SECRET.contains(&word) {
             secret = true;
         } else if HARMLESS.contains(&word) || word.ends_with("_algo") || word == "mode" {
@@ -201,8 +206,10 @@ fn shown(text: &str) -> String {
                 if !value.is_empty()
                     && (is_secret_name(name) || is_like_key(value) || is_like_secret(value)) =>
             {
+                phrase |= is_phrase_name(name);
                 format!("{}=***", if is_like_secret(name) { "***" } else { name })
             }
+            _ if begins => format!("{head}***"),
             _ if hidden && !HARMLESS.contains(&word) && !SECRET.contains(&word) && word != "mode" => {
                 "***".to_owned()
             }
@@ -214,7 +221,14 @@ fn shown(text: &str) -> String {
 
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
-    SECRET.contains(&name.as_str()) || PHRASES.iter().any(|phrase| name.ends_with(phrase))
+    SECRET.contains(&name.as_str()) || is_phrase_name(&name)
+}
+
+/// Whether what follows may have spaces.
+fn is_phrase_name(name: &str) -> bool {
+    let name = name.to_lowercase();
+    // `rekey = no` has no key.
+    !SECRET.contains(&name.as_str()) && name != "rekey" && PHRASES.iter().any(|phrase| name.ends_with(phrase))
 }
 
 /// Whether a word has the shape of a key wherever it stands: many hex digits with anything between them, or base64.

@@ -441,6 +441,11 @@ fn secrets_in_lines_that_are_wrong_are_not_shown() {
         "  psk=SECRET",
         "  psk SECRET",
         "  secret: SECRET",
+        "psk=\"SECRET pass phrase\"",
+        "  secret:\"SECRET pass phrase\"",
+        ": PSK\"SECRET\"",
+        "user : EAP\"SECRET\"",
+        "PSK=SECRET pass phrase",
     ] {
         said.push(of_ipsec_conf(&format!("{conn}{line}\n"), &[]).remarks);
     }
@@ -453,6 +458,12 @@ fn secrets_in_lines_that_are_wrong_are_not_shown() {
             assert!(!said.contains("SECRET") && !said.contains("phrase"), "{said}");
         }
     }
+}
+
+#[test]
+fn a_setting_whose_name_ends_like_that_of_a_key_is_shown() {
+    let remarks = of_ipsec_conf("conn net\n  left=192.0.2.1\n  right=192.0.2.2\nrekey=no\n", &[]).remarks;
+    assert!(remarks.iter().any(|remark| remark.text == "rekey=no"), "{remarks:?}");
 }
 
 /// What only looks like a key is.
