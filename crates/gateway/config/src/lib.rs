@@ -80,9 +80,27 @@ use reader::{Context, Reader};
 /// Where the system keeps state of its services.
 pub const SYSTEM_DIRECTORY: &str = "/var/lib/forebay";
 
-/// Files of a state directory, which nothing else may be written over.
-pub const STATE_FILES: [&str; 7] =
-    ["records.log", "manifest.json", "accepted.json", "lock", "manifest.lock", "gateway.lock", "records.tmp"];
+/// Files of a state directory, which nothing else may be written over: those of this version, and of earlier ones.
+pub const STATE_FILES: [&str; 18] = [
+    "records.log",
+    "manifest.json",
+    "accepted.json",
+    "lock",
+    "manifest.lock",
+    "gateway.lock",
+    "records.tmp",
+    "manifest.tmp",
+    "accepted.tmp",
+    "together.json",
+    "peer-ivs.json",
+    "floor.json",
+    "sequences.json",
+    "retired-sequences.txt",
+    "windows.log",
+    "lifetimes.json",
+    "pair.json",
+    "cluster.json",
+];
 
 /// What a gateway's file says.
 #[derive(Debug)]

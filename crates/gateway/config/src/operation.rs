@@ -1,6 +1,6 @@
 //! `[guard]`, `[control]`, `[metrics]`, `[page]`, `[log]`, `[privileges]` and `[taps]`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use forebay_scenario::Table;
@@ -541,6 +541,11 @@ pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metri
     Some(Some(Metrics { listen, token_file }))
 }
 
+/// Whether a socket at `one` has what is sent to `other` as well: a socket of IPv6 at any address has IPv4, too.
+fn takes(one: IpAddr, other: IpAddr) -> bool {
+    one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4())
+}
+
 /// `control` has the permissions of a Unix socket; two servers cannot have one address.
 pub(super) fn page(
     top: &Table,
@@ -563,8 +568,8 @@ pub(super) fn page(
     };
     if let (Listen::Tcp(address), Some(Metrics { listen: other, .. })) = (&listen, metrics)
         && address.port() == other.port()
-        && address.is_ipv4() == other.is_ipv4()
-        && (address.ip() == other.ip() || address.ip().is_unspecified() || other.ip().is_unspecified())
+        && address.port() != 0
+        && (takes(address.ip(), other.ip()) || takes(other.ip(), address.ip()))
     {
         section.conflict(
             "listen",

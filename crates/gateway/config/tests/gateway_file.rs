@@ -324,6 +324,8 @@ fn a_live_page_beyond_loopback_requires_a_token() {
     );
     assert_eq!(open.token_file.as_deref(), Some(Path::new("/etc/forebay/page.token")));
     assert_eq!((open.hosts, open.clients), (vec!["gw.example".to_owned()], 5));
+    // Each has a port of its own then.
+    read_page("listen = \"127.0.0.1:0\"\n[metrics]\nlisten = \"127.0.0.1:0\"");
     for (lines, message, hint) in [
         (
             "listen = \"192.0.2.1:9465\"",
@@ -334,6 +336,11 @@ fn a_live_page_beyond_loopback_requires_a_token() {
         ("listen = \"localhost\"", "`listen`", "the path of a Unix socket"),
         (
             "listen = \"127.0.0.1:9464\"\n[metrics]\nlisten = \"127.0.0.1:9464\"",
+            "the metrics are served at",
+            "a port of its own",
+        ),
+        (
+            "listen = \"127.0.0.1:9464\"\n[metrics]\nlisten = \"[::]:9464\"\ntoken_file = \"t\"",
             "the metrics are served at",
             "a port of its own",
         ),

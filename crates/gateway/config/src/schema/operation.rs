@@ -31,7 +31,7 @@ pub const KEYS: Part = once(
             "state",
             Path,
             Means(
-                "`$FOREBAY_STATE`, or the user's state directory below `$HOME`; for root without a home and with `user`, `/var/lib/forebay`",
+                "with `user`, `/var/lib/forebay`; otherwise `$FOREBAY_STATE`, `$XDG_STATE_HOME/forebay` or `$HOME/.local/state/forebay`; for root without any, `/var/lib/forebay`",
             ),
             "directory that records used IVs and sequence numbers and received packets, so that a restart repeats none",
             "\"/var/lib/forebay\"",

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,7 +19,7 @@ use super::links::{OutsideLinks, inside, mss_clamp, outside, receive_queues};
 use super::mirror::{Records, SyncLimits, XfrmSync};
 use super::pin::pin;
 use super::start_error::{StartError, link_error};
-use forebay_config::{Changes, Config, KeySource, MssClamp, OutsideLink, Xfrm, deal};
+use forebay_config::{Changes, Config, KeySource, MssClamp, OutsideLink, STATE_FILES, Xfrm, deal};
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 use forebay_state::numbers::Keeper;
@@ -170,7 +171,7 @@ impl Service {
         }
         caretaker.route(&config)?;
         let exported = Arc::new(KeyExport::default());
-        export(&config, &exported)?;
+        export(&config, &exported, store.directory())?;
         taps.change(config.taps.as_ref());
         let mut service = Service {
             config: Arc::new(config),
@@ -341,7 +342,7 @@ impl Service {
         }
         self.caretaker.configure(&self.config)?;
         self.caretaker.route(&self.config)?;
-        export(&self.config, &self.exported)?;
+        export(&self.config, &self.exported, self.store.directory())?;
         Ok(changes)
     }
 
@@ -517,7 +518,18 @@ fn check(config: &Config) -> Result<(), StartError> {
 }
 
 /// Writes the keys of all SAs for Wireshark, if that is wanted; those of the kernel's are left to who follows them.
-fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
+///
+/// # Errors
+/// If the file is one of the state directory, and if it cannot be written.
+fn export(config: &Config, exported: &KeyExport, state: &Path) -> Result<(), StartError> {
+    // Where that is may be known to the environment alone, and not to the file.
+    let rules = std::fs::read_dir(state).into_iter().flatten().flatten().map(|one| one.path());
+    let rules = rules.filter(|path| path.extension().is_some_and(|extension| extension == "rules"));
+    let used = STATE_FILES.iter().map(|name| state.join(name)).chain(rules);
+    if let Err(same) = forebay_links::output::keep_apart(used, &config.esp_sa_export) {
+        let what = format!("`esp_sa_export` names a file of the state directory: {same}");
+        return Err(StartError::Lacking(what));
+    }
     if let KeySource::Xfrm(_) = &config.keys.source {
         exported.set(config.esp_sa_export.as_deref());
         return Ok(());

@@ -168,6 +168,21 @@ fn links_in_the_place_of_files_are_not_followed() {
 }
 
 /// What others could write is not believed, and what is no file is not waited for.
+/// What the gateway writes elsewhere is kept off them.
+#[test]
+fn all_files_are_those_that_nothing_else_may_be_written_over() {
+    let (_directory, store) = store();
+    write_all(&store);
+    drop(store.claim());
+    let found = fs::read_dir(store.directory()).unwrap();
+    let found: Vec<_> = found.map(|one| one.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(found.len() >= 5, "{found:?}");
+    let known = [journal::FILE, FILE, LOCK, ACCEPTED].map(str::to_owned).into_iter().chain(found);
+    for name in known.chain(legacy::FILES.map(str::to_owned)) {
+        assert!(forebay_config::STATE_FILES.contains(&&*name), "{name}");
+    }
+}
+
 #[test]
 fn files_that_others_can_change_and_pipes_are_refused() {
     let (_directory, store) = store();
@@ -190,7 +205,10 @@ fn files_that_others_can_change_and_pipes_are_refused() {
         for mode in [0o666, 0o620, 0o602] {
             set(mode);
             let (error, help) = failed(&store).unwrap();
-            assert!(error.contains(name) && error.contains("others can write to it"), "{error}");
+            assert!(
+                error.contains(path.to_str().unwrap()) && error.contains("others can write to it"),
+                "{error}"
+            );
             assert!(help.contains("chmod"), "{help}");
         }
         set(0o600);
