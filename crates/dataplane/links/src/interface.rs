@@ -77,6 +77,10 @@ impl Interface {
         };
         match rename() {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                // They look at the name last: in vain the interface would lose its routes at every attempt.
+                if rustix::net::netdevice::name_to_index(request::any_socket()?, &self.name).is_ok() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
                 self.set_up(false)?;
                 let renamed = rename();
                 self.set_up(true)?;

@@ -207,7 +207,8 @@ impl Routing for Kernel {
 
     fn keep_addresses(&self) -> io::Result<u64> {
         let was_renamed = Cell::new(false);
-        self.with(|interface| interface.keep_name().map(|renamed| was_renamed.set(renamed)))?;
+        // While another interface has the name, this one works all the same.
+        let named = self.with(|interface| interface.keep_name().map(|renamed| was_renamed.set(renamed)));
         let mut restored = u64::from(was_renamed.get());
         for one in &self.addresses {
             match self.with(|interface| interface.keep_address(one.addr(), one.prefix_len())) {
@@ -219,7 +220,7 @@ impl Routing for Kernel {
         }
         let accepts = Cell::new(false);
         self.with(|interface| interface.accept_own_sources().map(|changed| accepts.set(changed)))?;
-        Ok(restored + u64::from(accepts.get()))
+        named.map(|()| restored + u64::from(accepts.get()))
     }
 
     fn lend_address(&self, own: &[(IpAddr, IpAddr)]) -> io::Result<()> {
