@@ -202,7 +202,8 @@ fn cluster(file: &str, config: &Config) -> Option<(Severity, Entry)> {
     Some((Severity::Error, entry))
 }
 
-/// An error for each token that cannot be used: the gateway then serves neither metrics nor the page.
+/// An error for each token that cannot be used: the gateway then serves neither metrics nor the page. A warning if it is only
+/// this user who may not read it, as one who is not the gateway's.
 fn tokens<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = (Severity, Entry)> + 'a {
     let metrics = config.metrics.as_ref().and_then(|metrics| metrics.token_file.as_deref());
     let page = config.page.as_ref().and_then(|page| page.token_file.as_deref());
@@ -210,13 +211,15 @@ fn tokens<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = (Severi
         let error = Token::read(path?).err()?;
         let message = format!("`token_file` of [{section}]: {error}");
         let help = "write a token of 16 to 256 characters into the file, which the gateway's user can read and others cannot".to_owned();
-        Some((Severity::Error, Entry { file: file.to_owned(), line: None, message, help }))
+        let is_denied = error.kind() == std::io::ErrorKind::PermissionDenied;
+        let severity = if is_denied { Severity::Warning } else { Severity::Error };
+        Some((severity, Entry { file: file.to_owned(), line: None, message, help }))
     })
 }
 
 /// An error if others than the gateway can write to its state directory.
 fn state(file: &str, config: &Config) -> Option<(Severity, Entry)> {
-    let store = config.keys.state.clone().map(IvStore::new).or_else(|| IvStore::of_user().ok())?;
+    let store = config.keys.state.clone().map(IvStore::new).or_else(|| crate::state::usual().ok())?;
     let error = store.exposed()?;
     let help = error.help().map_or_else(String::new, |help| help.to_string());
     Some((Severity::Error, Entry { file: file.to_owned(), line: None, message: error.to_string(), help }))

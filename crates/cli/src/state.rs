@@ -106,7 +106,15 @@ fn store(args: &StateArgs) -> miette::Result<IvStore> {
     if let Some(directory) = directory {
         return Ok(IvStore::new(directory));
     }
-    let store = IvStore::of_user().map_err(StartError::Ivs)?;
+    Ok(usual().map_err(StartError::Ivs)?)
+}
+
+/// The directory of a gateway whose file names none.
+///
+/// # Errors
+/// As [`IvStore::of_user`].
+pub(crate) fn usual() -> Result<IvStore, IvStoreError> {
+    let store = IvStore::of_user()?;
     // A service's gateway has no home, and root who looks for its directory has one.
     let is_given = std::env::var_os("FOREBAY_STATE").is_some_and(|value| !value.is_empty());
     let is_service = || fs::read_dir(config::SYSTEM_DIRECTORY).is_ok();

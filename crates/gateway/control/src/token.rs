@@ -20,11 +20,14 @@ impl Token {
     /// Reads a token from its file.
     ///
     /// # Errors
-    /// If it is no regular file or cannot be read, others may read it, or it has something else than one token.
+    /// If it is no regular file or cannot be read, others may read it, or it has something else than one token;
+    /// `PermissionDenied` if this user may not read it.
     pub fn read(path: &Path) -> io::Result<Token> {
         let named =
             |what: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()));
-        let unreadable = |error| named(format!("cannot be read: {error}"));
+        let unreadable = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: cannot be read: {error}", path.display()))
+        };
         // Opening a FIFO blocks until a process opens it for writing.
         if !fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(named("is not a regular file; write the token to a file".to_owned()));
