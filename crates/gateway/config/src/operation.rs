@@ -144,7 +144,7 @@ pub struct ClusterAddress {
     /// The address and its interface.
     pub shared: SharedAddress,
     /// The outer address whose share it belongs to; often itself.
-    pub of: std::net::IpAddr,
+    pub of: IpAddr,
 }
 
 impl std::str::FromStr for ClusterAddress {
@@ -484,7 +484,7 @@ impl std::str::FromStr for Endpoint {
         if !is_host || port.parse::<u16>().is_err() {
             return Err(());
         }
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let local = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
         Ok(Endpoint { url: text.to_owned(), secure, local })
     }
