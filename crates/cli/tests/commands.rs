@@ -156,7 +156,7 @@ fn what_root_says_of_a_state_directory_is_said_as_its_owner() {
     // Why it is refused is said.
     let refused = bench.seal("sas.toml");
     let refused = String::from_utf8(refused.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(refused.contains("others can write to it") && refused.contains("chmod"), "{refused}");
+    assert!(refused.contains("(mode 770, expected 700)") && refused.contains("chmod"), "{refused}");
     std::fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
     if !rustix::process::geteuid().is_root() {
         return;

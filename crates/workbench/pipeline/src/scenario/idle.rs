@@ -39,14 +39,15 @@ pub(super) fn note(root: &Table, top: &Section<'_>, pipeline: &Pipeline, notes: 
                 Discipline::InterruptDriven { grant: Grant::Priority | Grant::PreemptivePriority, .. }
             )
         });
-        if table.get("priority").is_some() && !by_priority {
+        // What is the default changes nothing: the kept file of a run has every key.
+        if stage.is_some_and(|stage| stage.priority > 0) && !by_priority {
             notes.push(format!(
                 "`priority` of `{name}` has no effect: no server grants it a core by priority"
             ));
         }
     }
     let is_rate = |law: &Law| matches!(law, Law::Rate { .. });
-    if top.has("packet_bytes") && !pipeline.stages.iter().any(|stage| is_rate(&stage.time)) {
+    if pipeline.packet_bytes > 0 && !pipeline.stages.iter().any(|stage| is_rate(&stage.time)) {
         notes.push("`packet_bytes` has no effect: no stage has a `rate`".to_owned());
     }
 }
