@@ -106,13 +106,13 @@ fn buffers_are_sized_by_the_chain_of_a_solvable_pipeline() {
     let dir = tempfile::tempdir().unwrap();
     let design = Design::load(&file(dir.path(), PIPELINE), &[]).unwrap();
     let settings = Settings { loss: 0.01, buffer_max: 64, by: None, runs: 2, threads: 1 };
-    let sizes = design.size_buffers(&settings, &mut go_on).unwrap();
+    let sizes = design.size_buffers(&settings, &go_on).unwrap();
     let smallest = sizes.smallest.as_ref().unwrap();
     // M/M/1/K at half load: 2^-K / (2 - 2^-K) is 1.6 % for K = 5 and 0.8 % for K = 6.
     assert_eq!((sizes.by, smallest.stages[0].buffer), ("chain", 6));
     let mut stop = |_: usize| ControlFlow::Break(());
-    let error = design.size_buffers(&settings, &mut stop).unwrap_err();
+    let error = design.size_buffers(&settings, &stop).unwrap_err();
     assert!(matches!(error, Error::Cancelled), "{error}");
     let simulated = Settings { by: Some(Method::Simulation), ..settings };
-    assert_eq!(design.size_buffers(&simulated, &mut go_on).unwrap().by, "simulation");
+    assert_eq!(design.size_buffers(&simulated, &go_on).unwrap().by, "simulation");
 }

@@ -6,6 +6,7 @@
 //! a reload may take seconds.
 
 mod lost;
+
 #[cfg(test)]
 mod tests;
 
@@ -209,7 +210,7 @@ impl Caretaker {
             let kept = if are_all { vec![] } else { care.routes.discarded() };
             let discarded: Vec<_> = networks.iter().copied().chain(kept).collect();
             care.with_saving(|saving| {
-                saving.lost.note_discarded(&care.routes.discarded(), &discarded, Instant::now());
+                saving.lost.note_discarded(&care.routes.discarded(), &discarded, now());
             });
             if let Err((network, error)) = care.routes.set(networks, discarded, false) {
                 tracing::warn!(%network, %error, "cannot add the route to a network that a policy protects: add it by hand (ip route add), or give `routes` of [inside]");
@@ -310,7 +311,7 @@ impl Care {
     /// What protects and is not in `entries`, the kernel's policies from now on, stays saved for a while.
     fn note_lost(&self, entries: &[Entry]) {
         self.with_saving(|saving| {
-            self.guard.map_entries(|before| saving.lost.note_entries(before, entries, Instant::now()));
+            self.guard.map_entries(|before| saving.lost.note_entries(before, entries, now()));
         });
     }
 
@@ -321,7 +322,7 @@ impl Care {
 
     /// Saves what is guarded and discarded, if it is not saved; not `at_once` where that was done a moment ago.
     fn save(&self, at_once: bool) {
-        self.with_saving(|saving| self.save_by(saving, at_once, Instant::now()));
+        self.with_saving(|saving| self.save_by(saving, at_once, now()));
     }
 
     fn save_by(&self, saving: &mut Saving, at_once: bool, now: Instant) {
@@ -353,4 +354,10 @@ impl Care {
             }
         }
     }
+}
+
+/// The machine's clock.
+#[allow(clippy::disallowed_methods)] // it looks after the host, whose time is real
+fn now() -> Instant {
+    Instant::now()
 }

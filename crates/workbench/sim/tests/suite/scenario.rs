@@ -97,7 +97,9 @@ fn any_key_can_be_set() {
 fn a_key_or_an_element_of_a_list_can_be_removed() {
     let both = PAPER.replace("[[processor]]\nname = \"card\"", "alpha = 3.5\n[[processor]]\nname = \"card\"");
     // These refer to an accelerator, and there is none then.
-    let both = both.replace("alpha = 2.5\n", "").replace("init_ratio = 3\nblock_ratio = 2.0909\n", "");
+    let both = both
+        .replace("alpha = 2.5\n", "")
+        .replace("init_ratio = 3\nblock_ratio = 2.0909\n", "block = \"440 ns\"\n");
     let scenario = read(&both, &["processor.cpu.alpha=", "processor.card="]);
     assert_eq!((scenario.processors.len(), scenario.processors[0].config.alpha), (1, 1.0));
 }

@@ -113,7 +113,7 @@ fn policies_that_go_one_by_one_stay_saved() {
     }
     assert!(caretaker.care.routes.discarded().is_empty(), "what is in force follows the kernel");
     // However long there are none.
-    let later = Instant::now() + Duration::from_secs(3_600);
+    let later = now() + Duration::from_secs(3_600);
     caretaker.care.with_saving(|saving| caretaker.care.save_by(saving, true, later));
     assert_eq!(has(&to.read().unwrap().unwrap(), OTHER), (true, true));
     // One that went for good is forgotten after a while.
