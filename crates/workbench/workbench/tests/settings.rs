@@ -110,7 +110,7 @@ fn buffers_are_sized_by_the_chain_of_a_solvable_pipeline() {
     let smallest = sizes.smallest.as_ref().unwrap();
     // M/M/1/K at half load: 2^-K / (2 - 2^-K) is 1.6 % for K = 5 and 0.8 % for K = 6.
     assert_eq!((sizes.by, smallest.stages[0].buffer), ("chain", 6));
-    let mut stop = |_: usize| ControlFlow::Break(());
+    let stop = |_: usize| ControlFlow::Break(());
     let error = design.size_buffers(&settings, &stop).unwrap_err();
     assert!(matches!(error, Error::Cancelled), "{error}");
     let simulated = Settings { by: Some(Method::Simulation), ..settings };
