@@ -44,7 +44,7 @@ impl Window {
     /// Takes the limit of an SA back if it is too far ahead: the new one, zero if it stays, and whether it is as low as it
     /// gets, at what was received. It is after a pause: after a crash no new packet is refused then, and the next packet waits for a note.
     ///
-    /// What is taken back is not granted again, whatever becomes of the record of it: one that seems to have failed may be made later.
+    /// A limit that was lowered stays low even if its record seems to have failed: that record may still be made later.
     pub fn lower(
         &mut self,
         worker: &mut Worker,
