@@ -36,5 +36,4 @@ pub use job::{Direction, Job, JobSpec, SessionId, Span, Verdict};
 pub use keys::{KeyError, SaKeys, SecretBytes};
 pub use layout::Layout;
 pub use processor::{Capabilities, Processor, SessionError};
-pub use suite::nearest;
 pub use suite::{Cipher, Integrity, PROPOSALS, Suite, SuiteError};

@@ -290,22 +290,9 @@ fn nearest_suite(word: &str) -> Option<Suite> {
     let strong = Suite::all().filter(|suite| !suite.is_weak());
     let found = strong.min_by_key(|suite| (distance(suite), std::cmp::Reverse(suite.icv_len())))?;
     let (differs, _, edits) = distance(&found);
-    (!differs || is_near(edits, &meant, &plain(&found.to_string()))).then_some(found)
-}
-
-/// The candidate with the smallest edit distance to `word`, for hints in error messages; `None` if the word can hardly be a
-/// misspelling of it.
-pub fn nearest(word: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
-    let distances =
-        candidates.into_iter().map(|candidate| (strsim::levenshtein(word, &candidate), candidate));
-    let (distance, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
-    is_near(distance, word, &candidate).then_some(candidate)
-}
-
-/// Whether so many edits may be a misspelling: two, or half of the longer word's letters.
-fn is_near(edits: usize, word: &str, candidate: &str) -> bool {
-    let longer = word.chars().count().max(candidate.chars().count());
-    edits < longer && edits <= (longer / 2).max(2)
+    // As for any other word of a file (forebay_diagnostics::nearest): two edits, or half of the longer one's letters.
+    let longer = meant.len().max(plain(&found.to_string()).len());
+    (!differs || edits < longer && edits <= (longer / 2).max(2)).then_some(found)
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use forebay_crypto::nearest;
-use forebay_diagnostics::{Findings, Place, Problem};
+use forebay_diagnostics::{Findings, Place, Problem, nearest};
 use forebay_scenario::tree::Node;
 use forebay_scenario::{Decimal, Section, Table, Unit, Value, tree};
 use forebay_time::Duration;
@@ -216,9 +215,9 @@ impl<'a> Reader<'a> {
                 }
                 None => {
                     let sections = schema::sections().map(|part| part.section).filter(|_| section.is_empty());
-                    let known = self.keys().map(|key| key.name).chain(sections).map(str::to_owned);
+                    let known = self.keys().map(|key| key.name).chain(sections);
                     let key = mask::shown(name);
-                    let nearest = nearest(&key, known).unwrap_or_default();
+                    let nearest = nearest(&key, known).unwrap_or_default().to_owned();
                     self.context
                         .findings
                         .borrow_mut()

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::io;
 
-use forebay_crypto::{Cipher, Integrity, KeyError, PROPOSALS, Suite, nearest};
+use forebay_crypto::{Cipher, Integrity, KeyError, PROPOSALS, Suite};
+use forebay_diagnostics::nearest;
 use forebay_ipsec::{MAX_WINDOW, MIN_PATH_MTU_V4, NEST_MAX};
 use forebay_wire::ipv6;
 
@@ -51,9 +52,7 @@ impl Problem {
                 // Half a word, or a longer form of it, means that one however many letters differ.
                 let begun =
                     expected.iter().find(|word| word.starts_with(&**found) || found.starts_with(**word));
-                let nearest = begun
-                    .map(|word| word.to_string())
-                    .or_else(|| nearest(found, expected.iter().map(|word| word.to_string())));
+                let nearest = begun.copied().or_else(|| nearest(found, expected.iter().copied()));
                 let words = expected.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ");
                 match nearest {
                     Some(nearest) => format!("expected {words}; did you mean `{nearest}`?").into(),

@@ -63,7 +63,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use forebay_crypto::{Direction, SaKeys, nearest};
+use forebay_crypto::{Direction, SaKeys};
 use forebay_ipsec::{Action, Policy, SaConfig, Spi};
 use toml::de::{DeTable, DeValue};
 use zeroize::Zeroizing;
@@ -78,7 +78,7 @@ pub use schema::PARTS;
 pub use table::Section;
 
 use entry::Claim;
-use forebay_diagnostics::Lines;
+use forebay_diagnostics::{Lines, nearest};
 use names::Names;
 use table::Table;
 
@@ -266,7 +266,7 @@ fn read_document(
 ) -> (Vec<SaEntry>, Vec<PolicyEntry>) {
     for key in document.keys().filter(|key| !is_table(key.get_ref())) {
         let word = mask::shown(key.get_ref());
-        let nearest = nearest(&word, TABLES.map(str::to_owned)).unwrap_or_default();
+        let nearest = nearest(&word, TABLES).unwrap_or_default().to_owned();
         let belongs = Section::with(key.get_ref());
         findings.add(Problem::UnknownKey { key: word, nearest, within: None, belongs }, key.span(), "");
     }

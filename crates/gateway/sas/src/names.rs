@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use forebay_crypto::{Direction, nearest};
+use forebay_crypto::Direction;
+use forebay_diagnostics::nearest;
 use forebay_ipsec::NEST_MAX;
 
 use super::errors::Findings;
@@ -76,8 +77,8 @@ impl Names {
             }
             (None, _, None) => {
                 let most = if findings.is_crowded() { 0 } else { LOOKED_AT };
-                let names = self.sas.iter().take(most).map(|sa| shown(&sa.name));
-                let nearest = nearest(&found, names);
+                let names: Vec<_> = self.sas.iter().take(most).map(|sa| shown(&sa.name)).collect();
+                let nearest = nearest(&found, names.iter().map(String::as_str)).map(str::to_owned);
                 findings.add(Problem::UnknownSa { found, nearest }, span, "expected the name of an SA");
             }
         }

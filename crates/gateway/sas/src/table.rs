@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
-use forebay_crypto::nearest;
+use forebay_diagnostics::nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::errors::Findings;
@@ -114,8 +114,7 @@ impl<'a, 'i> Table<'a, 'i> {
     pub(super) fn report_unknown_keys(&self, findings: &mut Findings) {
         for key in self.table.keys().filter(|key| !self.section.has(key.get_ref())) {
             let word = shown(key.get_ref());
-            let nearest =
-                nearest(&word, self.section.keys().map(|known| known.to_string())).unwrap_or_default();
+            let nearest = nearest(&word, self.section.keys()).unwrap_or_default().to_owned();
             let belongs = Section::with(key.get_ref());
             let problem = Problem::UnknownKey { key: word, nearest, within: Some(self.section), belongs };
             findings.add(problem, key.span(), "");
