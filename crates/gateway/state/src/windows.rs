@@ -177,8 +177,8 @@ impl Windows {
         let limit = window.limit;
         let held = std::mem::take(&mut window.held);
         let packets = worker.engine().sad().admitted(session);
-        let rate =
-            Rate { before: (std::time::Duration::ZERO, packets), last: (std::time::Duration::ZERO, packets) };
+        let begun = (std::time::Duration::ZERO, packets);
+        let rate = Rate { before: begun, last: begun, most: packets };
         (window.rate, window.awaited) = (rate, false);
         if let Some(before) = window.place.replace(session)
             && is_of(&state, &before)

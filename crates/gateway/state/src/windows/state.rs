@@ -93,11 +93,16 @@ pub struct Rate {
     pub before: (std::time::Duration, u64),
     /// The same a period later, which is next.
     pub last: (std::time::Duration, u64),
+    /// How many packets have come in all.
+    pub most: u64,
 }
 
 impl Rate {
     /// Packets in a period as they came in about the last one, now that there have been so many in all.
     pub fn lately(&mut self, now: std::time::Duration, packets: u64) -> u64 {
+        // A request whose record failed says again and again how many there were once.
+        self.most = self.most.max(packets);
+        let packets = self.most;
         if now < self.last.0 {
             // The clock was put back.
             self.before = (now, self.last.1);

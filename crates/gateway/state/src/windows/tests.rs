@@ -546,6 +546,16 @@ fn a_clock_that_is_set_back_does_not_stop_the_rate() {
     assert!(rates.iter().all(|lately| *lately <= 30), "{rates:?}");
 }
 
+/// Otherwise a limit is not taken back while records fail.
+#[test]
+fn what_was_counted_earlier_is_no_news() {
+    let second = |second: u64| std::time::Duration::from_secs(second);
+    let mut rate = Rate::default();
+    let rates: Vec<u64> =
+        (1..20).map(|now| rate.lately(second(now), 1_500).max(rate.lately(second(now), 2_000))).collect();
+    assert!(rates[3..].iter().all(|lately| *lately == 0), "{rates:?}");
+}
+
 #[test]
 fn a_message_about_an_sa_that_is_gone_is_not_about_its_successor() {
     let directory = tempfile::tempdir().unwrap();
