@@ -1,6 +1,8 @@
 //! AES-GCM by the library's direct call: packet after packet of an SA.
 
-use std::arch::x86_64::{__m128i, _mm_set_epi64x, _mm_store_si128};
+use std::arch::x86_64::{
+    __m128i, _mm_cvtsi32_si128, _mm_loadl_epi64, _mm_or_si128, _mm_slli_si128, _mm_store_si128,
+};
 
 use forebay_crypto::{Job, JobSpec, Layout, Verdict};
 
@@ -28,33 +30,37 @@ impl Scratch {
 
 /// Does the jobs of `session` at the front of `jobs`, whose first is one of them; how many.
 pub fn run(manager: &mut Manager, session: &Gcm, jobs: &mut [Job], scratch: &mut Scratch) -> usize {
-    if session.open {
-        run_train::<true>(manager, session, jobs, scratch)
-    } else {
-        run_train::<false>(manager, session, jobs, scratch)
+    let Some(first) = jobs.first() else { return 0 };
+    match (session.open, first.spec.seq_hi.is_some()) {
+        (false, false) => run_train::<false, false>(manager, session, jobs, scratch),
+        (false, true) => run_train::<false, true>(manager, session, jobs, scratch),
+        (true, false) => run_train::<true, false>(manager, session, jobs, scratch),
+        (true, true) => run_train::<true, true>(manager, session, jobs, scratch),
     }
 }
 
 /// A loop of its own, so that what all its jobs share stays in registers: a call of the cipher takes ten
 /// of them.
 #[inline(never)]
-fn run_train<const OPEN: bool>(
+fn run_train<const OPEN: bool, const ESN: bool>(
     manager: &mut Manager,
     session: &Gcm,
     jobs: &mut [Job],
     scratch: &mut Scratch,
 ) -> usize {
     let Some(id) = jobs.first().map(|job| job.spec.session) else { return 0 };
-    let mut done = 0;
-    for job in jobs.iter_mut().take_while(|job| job.spec.session == id) {
-        job.verdict = run_one::<OPEN>(manager, session, job, scratch);
-        done += 1;
+    let (all, mut rest) = (jobs.len(), jobs.iter_mut());
+    while let Some(job) = rest.next() {
+        if job.spec.session != id || job.spec.seq_hi.is_some() != ESN {
+            return all - rest.len() - 1;
+        }
+        job.verdict = run_one::<OPEN, ESN>(manager, session, job, scratch);
     }
-    done
+    all
 }
 
 #[inline]
-fn run_one<const OPEN: bool>(
+fn run_one<const OPEN: bool, const ESN: bool>(
     manager: &mut Manager,
     session: &Gcm,
     job: &mut Job,
@@ -71,17 +77,17 @@ fn run_one<const OPEN: bool>(
     let base = buffer.as_mut_ptr();
     let (mut aad, mut aad_len) =
         (base.wrapping_add(spec.auth.start as usize).cast_const(), spec.auth.len as usize);
-    if let Some(high) = spec.seq_hi {
+    if ESN && let Some(high) = spec.seq_hi {
         insert_high(&mut scratch.aad, &buffer[spec.auth.range()], high);
         (aad, aad_len) = (scratch.aad.as_ptr(), aad_len + JobSpec::SEQ_HI_LEN);
     }
     // SAFETY: the checks have seen to it that AAD, IV, text and ICV lie inside the packet's buffer, the
     // text apart from the others; the scratch is aligned and has sixteen bytes for IV and tag.
     unsafe {
-        let iv = u64::from_le(base.add(spec.iv as usize).cast::<u64>().read_unaligned());
-        let low = u64::from(u32::from_le_bytes(session.salt)) | iv << 32;
+        let iv = _mm_loadl_epi64(base.add(spec.iv as usize).cast::<__m128i>());
+        let salt = _mm_cvtsi32_si128(i32::from_le_bytes(session.salt));
         // One store, because the library reads the IV in one piece at once: two would make it wait.
-        let block = _mm_set_epi64x((iv >> 32) as i64, low as i64);
+        let block = _mm_or_si128(salt, _mm_slli_si128::<4>(iv));
         _mm_store_si128(scratch.iv.as_mut_ptr().cast::<__m128i>(), block);
 
         let text = base.add(spec.cipher.start as usize);
@@ -92,7 +98,8 @@ fn run_one<const OPEN: bool>(
     if !OPEN {
         return Verdict::Done;
     }
-    let icv = &buffer[spec.icv as usize..][..session.icv_len];
+    // SAFETY: the checks have seen to it that the ICV lies inside the packet's buffer; the scratch is longer than any.
+    let icv = unsafe { std::slice::from_raw_parts(base.add(spec.icv as usize), session.icv_len) };
     if crate::processor::same_tag(&scratch.tag[..session.icv_len], icv) {
         Verdict::Done
     } else {
