@@ -15,19 +15,19 @@ pub use self::steps::{Answer, Step};
 pub enum Planted {
     /// Numbers are used although the store did not answer.
     UsedUnrecorded,
-    /// A record is written whatever the claim of its share is.
+    /// A record is written regardless of the claim of its share.
     ClaimNotCompared,
-    /// After a request without an answer the claim is not renewed.
+    /// The claim is not renewed after a request without an answer.
     DoubtForgotten,
-    /// A gateway that begins to serve a share does not take its records.
+    /// A gateway that begins to serve a share does not read its records.
     SharesBeginAnew,
-    /// A gateway goes on with a share that nobody owns, whoever had it meanwhile.
+    /// A gateway continues with a share that has no owner, although another one may have had it meanwhile.
     ResumedWithoutClaim,
-    /// What was not used is given back with one number too many.
+    /// A gateway returns one number more than it has left unused.
     GivenBackTooMuch,
-    /// Records are looked for in the share that the file says, and not in the one that has them.
+    /// Records are searched in the share that the file names, not in the share that has them.
     PlaceNotLookedAt,
-    /// A claim that was handed back counts as a renewal of the one before.
+    /// A claim that was handed back counts as a renewal of the earlier one.
     HandedBackUnseen,
 }
 

@@ -14,13 +14,13 @@ pub use self::steps::Step;
 /// A rule that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Planted {
-    /// Numbers are used although their record is neither on the disk nor with the peer.
+    /// A number is used although its record is neither on the disk nor at the peer.
     UsedBeforeRecorded,
     /// A gateway starts one number before the end of its last block.
     StartsBeforeMark,
-    /// Both gateways take their numbers from the same territory.
+    /// Both gateways take their numbers from the same range.
     SameTerritory,
-    /// Records are on the own disk only.
+    /// Records are on the gateway's own disk only.
     RecordsNotSent,
     /// A record is used before the peer has acknowledged it.
     AcknowledgementNotAwaited,
@@ -28,27 +28,27 @@ pub enum Planted {
     AcknowledgementOfOlderSession,
     /// The standby acknowledges replay windows that it does not keep.
     WindowsNotMirrored,
-    /// A gateway that goes on alone does not write that down.
+    /// A gateway that continues alone does not record that.
     AloneForgotten,
-    /// A term is not written down.
+    /// A term is not recorded.
     TermForgotten,
     /// A gateway becomes active although its records may be incomplete.
     StaleServes,
-    /// A gateway that hears of unmerged records counts as complete.
+    /// A gateway whose peer reports unmerged records counts as complete.
     UnmergedIgnored,
-    /// A standby that has everything counts as complete before the active gateway has noted that it is not alone any more.
+    /// A standby that has everything counts as complete before the active gateway has recorded that it is not alone any more.
     PeerStillAlone,
-    /// Records of the peer replace those that are here, even if they are lower.
+    /// Records of the peer replace the gateway's own, even if they are lower.
     MergeLowers,
-    /// Records are merged below a data plane that goes on without them.
+    /// Records are merged while a data plane continues without them.
     MergedBelowPlane,
-    /// A data plane fills gaps of a window whose record has them still.
+    /// A data plane fills gaps of a window, and the record of the window keeps them.
     GapsKept,
-    /// An active gateway that hears of a higher term counts as complete in it.
+    /// An active gateway that receives a higher term counts as complete in it.
     HeardTermIsComplete,
-    /// A gateway that stands down does not send again what it has recorded since it sent everything.
+    /// A gateway that becomes the standby does not send again what it has recorded since it sent everything.
     StandDownSendsNothing,
-    /// An empty state directory makes the records of the other gateway complete.
+    /// The records of an empty state directory make those of the other gateway complete.
     BlankCompletes,
 }
 
