@@ -1,4 +1,4 @@
-//! `forebay state`: what a gateway's state directory says of itself, and an operator's word where a gateway waits for that.
+//! `forebay state`: what is known about a gateway's state directory, and the acceptance of its records by an operator.
 
 use std::fs;
 use std::io;

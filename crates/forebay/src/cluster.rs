@@ -1,9 +1,9 @@
-//! Many gateways that share SAs by etcd, as `[cluster]` of the gateway's file makes them. Linux only; docs/many-gateways.md has
-//! the protocol and its promises.
+//! Many gateways that share SAs by etcd, as configured by `[cluster]`. Linux only; docs/many-gateways.md has
+//! the protocol and its guarantees.
 //!
-//! [`Serving`](crate::gateway::Serving) does all that such a gateway does: it [claims](claim) the state directory for [`Role::Cluster`],
+//! [`Serving`](crate::gateway::Serving) does the whole work of such a gateway: it [claims](claim) the state directory for [`Role::Cluster`],
 //! starts the [`Cluster`], and lets a [`Service`](crate::gateway::Service) serve the SAs of the shares that the cluster assigns to this
-//! gateway ([`Config::of_shares`](crate::gateway::Config)); a share that comes or goes is a reload. [`Shares`] computes which gateway should serve a share, without any connection.
+//! gateway ([`Config::of_shares`](crate::gateway::Config)); when a share leaves or joins, the service reloads. [`Shares`] computes the gateway that should serve a share, without any connection.
 
 pub use forebay_cluster::{Cluster, ClusterError, ClusterStatus, Served, Shares, Trouble, check};
 pub use forebay_gateway::service::{SharedAddresses, claim};

@@ -1,7 +1,7 @@
-//! Faults that can be planted in the gateway, to see that its tests find them.
+//! Faults that can be planted in the gateway, to show that its tests find them.
 //!
-//! The code asks [`planted`] where a fault would be made. Without the feature `on` that is the constant `false`, so
-//! that nothing of it is compiled into a program. With it, the fault that the thread has chosen by `plant` is made.
+//! The code calls [`planted`] where a fault would be made. Without the feature `on`, that is the constant `false`, so
+//! that a program contains nothing of it. With the feature, the fault that the thread has chosen by `plant` is made.
 
 macro_rules! faults {
     ($($variant:ident $text:literal)*) => {

@@ -1,7 +1,7 @@
 //! etcd by the JSON gateway that each of its servers has beside gRPC (`/v3/`, from etcd 3.4 on).
 //!
-//! Requests are few and small, so a blocking client does, and no asynchronous runtime comes into the gateway. Servers are asked in turn: the
-//! one that answered last first.
+//! Requests are few and small, so a blocking client is enough and the gateway needs no asynchronous runtime. Servers are tried in turn,
+//! beginning with the one that answered last.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! What is used of etcd: leases, and transactions that compare revisions.
+//! The operations of etcd that are used: leases, and transactions that compare revisions.
 
 use std::fmt;
 

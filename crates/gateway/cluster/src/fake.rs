@@ -1,4 +1,4 @@
-//! A store in memory that behaves like etcd, over a network that loses, delays and cuts.
+//! A store in memory that behaves like etcd, over a network that loses, delays and cuts requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,17 +1,17 @@
-//! Many gateways that share SAs: each serves some shares of them, and what has to outlive a gateway is in etcd.
+//! Many gateways that share SAs: each serves some shares of them, and etcd holds the state that has to survive a gateway.
 //!
-//! Three questions are kept apart, each with an answer that does not need the others:
+//! Three questions have separate answers, none of which depends on the others:
 //!
-//! - *Which gateway should serve a share?* Every gateway computes it for itself from the names of those that live
-//!   ([`shares`], rendezvous hashing): one that comes or goes moves its own shares only.
-//! - *Which one does?* The one whose name the share's key says. The key has a lease: it goes with the gateway (`node`).
-//! - *May a number be used twice, or a packet be received twice?* Never, whoever believes to serve the share: nothing is used
-//!   that is not recorded, and a record is written by transactions only that compare the share's *claim*, a key
-//!   that changes with every new owner and has no lease (`recorder`). A gateway that does not know yet that it was replaced can
-//!   use up what it has recorded, and the next one begins behind that.
+//! - *Which gateway should serve a share?* Every gateway computes it from the names of the live gateways
+//!   ([`shares`], rendezvous hashing). If a gateway joins or leaves, only its own shares move.
+//! - *Which one does?* The one named in the share's key. The key has a lease and disappears with the gateway (`node`).
+//! - *May a number be used twice, or a packet be received twice?* Never, whichever gateway considers itself the server of the share. Only
+//!   recorded numbers are used, and only transactions that compare the share's *claim* write a record. The claim is a key
+//!   without a lease that changes with every new owner (`recorder`). A gateway that does not know yet that it was replaced can
+//!   use up its recorded numbers, and its successor begins after those.
 //!
-//! So the clocks of gateways matter for how long a take-over takes, and for nothing else. While etcd cannot be reached, a gateway
-//! goes on until its reservations end.
+//! The clocks of gateways therefore affect only the duration of a take-over. While etcd cannot be reached, a gateway
+//! continues until its reservations end.
 
 mod client;
 pub mod etcd;

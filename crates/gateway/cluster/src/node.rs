@@ -1,5 +1,5 @@
-//! A gateway of a cluster: lives, looks who else does, claims the shares that are to be its own, and hands over those that
-//! are not any more. It has no threads and no clock: [`Node::step`] is told the time.
+//! A gateway of a cluster: keeps its lease, observes the other gateways, claims the shares that it should serve, and hands over those that
+//! it should not serve any more. It has no threads and no clock: [`Node::step`] is given the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

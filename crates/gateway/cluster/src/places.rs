@@ -1,8 +1,9 @@
-//! In which share the records of a cipher key or an SA are: written down with its first record, for good, and looked at before every
-//! other one is made.
+//! The share that has the records of a cipher key or an SA. Its first record writes the share down for good; every other record
+//! checks it first.
 //!
-//! Which share an SA belongs to follows from the file. If a file says another one than before, or the gateways have different files,
-//! records would be made in two shares, and each would say less than was used. So the second one is refused, whoever makes it.
+//! The configuration determines the share of an SA. If a file names another share than before, or the gateways have different files,
+//! two shares would get records, and neither would contain all used numbers. The second share is therefore refused, whichever gateway
+//! tries.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

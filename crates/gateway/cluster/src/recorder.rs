@@ -1,4 +1,4 @@
-//! Writes records to etcd before what they allow is used.
+//! Writes records to etcd before the numbers that they allow are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,6 +1,6 @@
-//! To which share an SA belongs, and which gateway should serve a share.
+//! The share of an SA, and the gateway that should serve a share.
 //!
-//! All gateways have to agree about both for good, so that neither may depend on a library's hash.
+//! All gateways of all versions have to agree about both, so neither may depend on a library's hash.
 
 use std::net::IpAddr;
 

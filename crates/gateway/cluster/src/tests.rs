@@ -1,5 +1,5 @@
-//! Gateways over a store that loses, delays and cuts: no number is used twice and no packet is received twice, whatever
-//! happens, and when all is well again each share is served by one gateway.
+//! Gateways over a store that loses, delays and cuts requests: no number is used twice and no packet is received twice, regardless of
+//! faults; after the faults, one gateway serves each share.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};

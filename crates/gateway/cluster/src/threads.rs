@@ -1,4 +1,4 @@
-//! A gateway of a cluster with its thread and its clock. Whoever runs the data plane asks what it is to serve.
+//! A gateway of a cluster with its thread and its clock. The owner of the data plane reads which shares to serve.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};

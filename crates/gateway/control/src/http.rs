@@ -1,7 +1,7 @@
 //! HTTP for metrics and the live page: one request per connection, bounded headers, no keep-alive.
 //!
-//! [`Head::read`] reads any bytes; [`serve`] lets in who may ask ([`Door`]), and writes the answer. Nothing is kept of a
-//! request, and a client that does not take its answer in time is left.
+//! [`Head::read`] accepts any bytes; [`serve`] admits permitted clients ([`Door`]), and writes the answer. No request is
+//! stored, and the connection of a client that does not read its answer in time is closed.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
-//! How a running gateway is asked: requests and answers over a Unix socket, one JSON document a line each way.
+//! Queries to a running gateway: requests and answers over a Unix socket, one JSON document per line in each direction.
 //!
-//! [`Request`] and [`Response`] are the protocol, [`Server`] answers by a function that the service gives it, [`Client`]
-//! asks. [`StatusDoc`] is what `forebay status`, `top`, the metrics ([`metrics`]) and the live page are made of; the
+//! [`Request`] and [`Response`] are the protocol. [`Server`] answers by a function of the service, and [`Client`]
+//! sends requests. `forebay status`, `top`, the metrics ([`metrics`]) and the live page are made of [`StatusDoc`]; the
 //! latter two are served over [`http`].
 
 mod client;

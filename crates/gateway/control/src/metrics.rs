@@ -1,7 +1,7 @@
 //! The status in Prometheus's text format (exposition format 0.0.4).
 //!
-//! Written here and not by a client library: those keep counters of their own, which code increments. Here the workers
-//! count, and what they have counted is read as one status, of which this is another print.
+//! No client library is used: those keep counters of their own, which code increments. Here the workers
+//! count, and their counts are read as one status, which this module prints.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! The live page of a running gateway: embedded files, and a stream of events that they show.
 //!
-//! [`Feed`] looks at the gateway once a second while a browser watches, and every five seconds otherwise, for the last hour. The
-//! files are in `page/`; the plots are those of all reports ([`forebay_page`]). Nothing is changed through it, and it has no
+//! [`Feed`] reads the gateway's status once per second while a browser watches, and otherwise every five seconds, for the last hour. The
+//! files are in `page/`; the plots are those of all reports ([`forebay_page`]). The page changes nothing and contains no
 //! keys.
 
 mod feed;

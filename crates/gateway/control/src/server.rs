@@ -1,7 +1,7 @@
 //! The server of the control socket, and of HTTP for metrics and the live page; each connection has a thread of its own.
 //!
-//! A client has a deadline for a whole request and for taking the answer. Where all places are taken, a client that asks nothing gives
-//! way to one that comes.
+//! A client has a deadline for a whole request and for reading the answer. If all places are in use, a client that has sent no request is
+//! closed in favour of a new one.
 
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};

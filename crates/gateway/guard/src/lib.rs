@@ -5,16 +5,15 @@
 //! interface with a source in a peer's network, and would route a packet to such a network by its default route while no
 //! gateway runs. A table of the host drops both, on every interface but the gateway's:
 //!
-//! - **remote**: addresses of the peers' networks. As a source they arrive by the gateway's interface only, as a
-//!   destination they leave by it only.
-//! - **wide**: `remote_ts` that are wider than the networks of a peer can be, such as 0.0.0.0/0: most of those addresses
-//!   also occur in the clear. They are guarded together with **local**, the `local_ts` of the same policies.
-//! - **own**: the narrow ones among all `local_ts`. What the gateway has opened for them is not forwarded to an interface by which
-//!   peers or the default route are reached, where it would go while the route to the inside is gone.
+//! - **remote**: addresses of the peers' networks. Packets with such a source may arrive, and packets with such a destination leave,
+//!   through the gateway's interface only.
+//! - **wide**: each `remote_ts` that is wider than a peer's networks can be, such as 0.0.0.0/0. Most of those addresses
+//!   also occur in the clear, so they are guarded together with **local**, the `local_ts` of the same policies.
+//! - **own**: each `local_ts` that is not wide. Decrypted packets for it are not forwarded to an interface that leads to
+//!   peers or to the default route, where they would go while the route to the inside is missing.
 //!
-//! What has to pass in the clear, though its addresses are protected, is let through behind the look-up, by a chain that
-//! only such packets get to: the sealed packets themselves, IKE, what bypass policies say, and what a host cannot do
-//! without (Neighbour Discovery, DHCP, ICMP errors). `rules.rs` has the list.
+//! Packets that have to pass in the clear although their addresses are protected go through a second chain: protected packets themselves,
+//! IKE, packets of bypass policies, and what a host needs (Neighbour Discovery, DHCP, ICMP errors). `rules.rs` has the list.
 
 mod plan;
 mod ranges;

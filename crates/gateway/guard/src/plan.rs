@@ -1,4 +1,4 @@
-//! Which addresses are guarded by which policies.
+//! The addresses that policies require to be guarded.
 
 use std::net::IpAddr;
 

@@ -1,9 +1,9 @@
 //! The rules of the table.
 //!
-//! A packet of which no address is guarded costs a look-up of each set and gets no further. The others go to a chain that
-//! lets these through and counts and drops the rest:
+//! A packet without a guarded address costs one look-up in each set. The others go to a chain that
+//! accepts the following packets, and counts and drops the rest:
 //!
-//! | what | arriving | leaving |
+//! | Packets | Arriving | Leaving |
 //! |---|---|---|
 //! | ESP and AH | for this host | of this host |
 //! | UDP of IKE (500, 4500) and of the links' own ports | for this host's port | from this host's port |
@@ -11,10 +11,10 @@
 //! | ICMP errors: unreachable, too big, time exceeded, parameter problem | for this host | |
 //! | Neighbour Discovery with hop limit 255 | all | all |
 //! | DHCP and DHCPv6, of this host only | from server to client: to its addresses, or to all hosts of the interface's network | from client to server, from its addresses |
-//! | bypass policies | those inbound | those outbound |
+//! | bypass policies | inbound ones | outbound ones |
 //!
-//! What comes from the gateway's interface and is for a network of this side is counted with what leaves if it is forwarded
-//! to an interface by which others than that network are reached ([`Ways`]).
+//! Packets from the gateway's interface for a network of this side are counted as leaving packets if they are forwarded
+//! to an interface that leads elsewhere too ([`Ways`]).
 
 use std::net::IpAddr;
 

@@ -1,8 +1,8 @@
 //! A connection between the two gateways: TCP, with Noise (`NNpsk0`) over it.
 //!
-//! The pattern authenticates both sides by the key that they share and gives each connection keys of its own, so that one
-//! that is stolen later opens no recording. Frames are a length of two bytes and a Noise message. A first message is
-//! genuine but may be repeated by anybody; only a message behind the handshake shows that the peer is there.
+//! The pattern authenticates both sides by their shared key and gives each connection keys of its own, so that a key that is stolen
+//! later decrypts no recorded connection. Frames are a length of two bytes and a Noise message. An attacker can replay a genuine first
+//! message; only a message after the handshake shows that the peer is there.
 
 use std::fmt;
 use std::io::{self, Read, Write};

@@ -1,11 +1,11 @@
-//! Who of the two is active: a state machine that is told the time, and asks nobody.
+//! Which of the two gateways is active: a state machine that is given the time and performs no I/O.
 //!
-//! A gateway starts as standby. It becomes active only if its records are complete, as far as anybody can know, and if its peer is silent, has resigned, or is a standby too that gives way;
-//! each time with a *term* higher than any that it has heard of, which it remembers over restarts. Of two that are active
-//! the one with the higher term stays, of equal terms gateway 0.
+//! A gateway starts as standby. It becomes active only if its records are complete, as far as can be known, and if its peer is silent,
+//! has resigned, or is a standby with lower priority. Each time it takes a *term* higher than all terms that it knows, which it remembers over restarts. Of two active
+//! gateways the one with the higher term stays active; with equal terms gateway 0 does.
 //!
-//! Time is monotonic: steps of the clock change nothing. If it was not asked for longer than the peer may be silent, the
-//! process was suspended: what it then holds true of the peer is old.
+//! Time is monotonic: steps of the clock change nothing. If [`Election::tick`] was not called for longer than the peer may be silent, the
+//! process was suspended, and its knowledge of the peer is out of date.
 
 use std::time::Duration;
 

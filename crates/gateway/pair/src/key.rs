@@ -1,4 +1,4 @@
-//! The key that both gateways have.
+//! The key that both gateways share.
 
 use std::fmt;
 use std::fs::{self, File};

@@ -1,18 +1,17 @@
-//! Two gateways as one: one is active, the other stands by with the same SAs and takes over when the first is silent.
+//! Two gateways as one: one is active; the standby has the same SAs and takes over when the active gateway is silent.
 //!
-//! Three questions are kept apart, each with an answer that does not need the others:
+//! Three questions have separate answers, none of which depends on the others:
 //!
-//! - *May a number be used twice?* Never, whatever is connected: each gateway has a territory of its own
+//! - *May a number be used twice?* Never, connected or not: each gateway has a territory of its own
 //!   ([`forebay_state::Territory`]).
-//! - *Who is active?* [`election`], a state machine that is told the time and what the peer says. Two that are active
-//!   because they cannot hear each other are a nuisance and no danger: see above.
-//! - *What does the standby have to know?* The records of the state directory, which the active gateway sends before it uses what
-//!   they allow (`outbox`), and which the standby writes into its own (`mirror`). It takes over as it would start after
+//! - *Which gateway is active?* [`election`], a state machine whose inputs are the time and the peer's messages. If both are active
+//!   because they cannot communicate, no number is used twice: see above.
+//! - *What does the standby need to know?* The records of the state directory. The active gateway sends them before it uses what
+//!   they allow (`outbox`), and the standby writes them into its own directory (`mirror`). It takes over as it would start after
 //!   a kill.
 //!
-//! [`channel`] is the connection: TCP, authenticated and encrypted by a key that both have. `node` has the threads. What
-//! is another source of these answers, such as etcd, is another implementation of [`forebay_state::Replica`] and another
-//! driver of [`election::Election`].
+//! [`channel`] is the connection: TCP, authenticated and encrypted by a shared key. `node` has the threads. Another
+//! source of these answers, such as etcd, implements [`forebay_state::Replica`] and drives [`election::Election`].
 
 pub mod channel;
 pub mod election;

@@ -1,4 +1,4 @@
-//! What a gateway remembers of its pair over restarts, durably.
+//! The durable note of a gateway about its pair, kept over restarts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What the two gateways say to each other: JSON, one message in each Noise message, which limits its length.
+//! Messages between the two gateways: JSON, one message in each Noise message, which limits its length.
 
 use std::fmt;
 

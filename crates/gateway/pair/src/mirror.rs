@@ -1,8 +1,8 @@
-//! What the standby keeps of the active gateway's records: in its own state directory, as if they were its own.
+//! The active gateway's records at the standby: in its own state directory, as if they were its own.
 //!
-//! Limits of replay windows come many times a second, and are near to what was received. On the disk they are noted further
-//! ahead, about once a second; the exact ones are in memory and are written when the standby takes over. If both
-//! gateways end, those on the disk hold.
+//! Limits of replay windows arrive many times per second, only slightly above the received numbers. The standby records limits on its disk
+//! that are further ahead, about once per second. It keeps the exact limits in memory and writes them when it takes over. If both
+//! gateways end, the limits on the disk are valid.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! A gateway of a pair: its connections, its election and its records, on threads of their own.
 //!
-//! | Thread | does |
+//! | Thread | Work |
 //! |---|---|
-//! | `forebay-pair` | tells the election the time, sends heartbeats, closes silent connections, begins sessions |
+//! | `forebay-pair` | gives the election the time, sends heartbeats, closes silent connections, begins sessions |
 //! | `forebay-pair-notes` | writes the peer's records, and acknowledges them |
-//! | `forebay-pair-link` | one for each connection: makes it and reads what comes |
+//! | `forebay-pair-link` | one for each connection: opens it and reads messages |
 //!
-//! Whoever runs the data plane asks for the [`Verdict`] and starts or stops it. [`Stepper`] drives the same without threads
+//! The owner of the data plane reads the [`Verdict`] and starts or stops the data plane. [`Stepper`] drives the same without threads
 //! and connections, for simulations.
 
 mod links;

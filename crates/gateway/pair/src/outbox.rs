@@ -1,9 +1,9 @@
-//! Records on their way to the peer: nothing that they allow is used before the peer has acknowledged them, or the connection
+//! Records on their way to the peer: what they allow is used only after the peer has acknowledged them, or the connection
 //! is lost.
 //!
-//! A *session* is a connection over which this gateway sends its records: first everything that it has, then each record as it is
-//! made. To lose none in between, the session begins before everything is read, and reading waits for those that were
-//! begun without one.
+//! A *session* is a connection over which this gateway sends its records: first all that it has, then each new record. To lose
+//! none in between, the session begins before the records are read, and the reader waits for records that were begun without
+//! a session.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,7 +1,7 @@
-//! By which connection the peer's records come: that of its newest session.
+//! The connection from which the peer's records are accepted: that of its newest session.
 //!
-//! A connection that was cut may deliver late what was sent by it, behind newer records that came by another one. Such records
-//! are not taken, because they would put the limits of replay windows back.
+//! A connection that was cut may deliver old records late, after newer ones that arrived over another connection. Such records
+//! are ignored, because they would lower the limits of replay windows.
 
 use std::collections::VecDeque;
 

@@ -1,22 +1,22 @@
 //! Privileges of the process and how they are dropped: capabilities, the user, core dumps.
 //!
-//! Opening links requires capabilities that are not needed afterwards, and capabilities belong to single threads. So
-//! each thread first drops all but those that it keeps; threads that touch packets or answer requests keep none:
+//! Opening links requires capabilities that are not needed afterwards, and capabilities belong to single threads. Each
+//! thread therefore first drops all capabilities except those that it keeps; threads that process packets or answer requests keep none:
 //!
-//! | Thread | keeps |
+//! | Thread | Keeps |
 //! |---|---|
-//! | the loop, the cores and cards beside it, what passes IKE on, the control socket, metrics, the watchdog | nothing |
-//! | what notes sequence numbers, and writes captures | nothing; see below |
+//! | workers and processors beside them, the forwarder of IKE, the control socket, metrics, the watchdog | nothing |
+//! | the recorders of sequence numbers and windows, and the writer of captures | nothing; see below |
 //! | the follower of the kernel's SAs | `CAP_NET_ADMIN`: netlink and routes |
-//! | what finds neighbours for AF_XDP | `CAP_NET_ADMIN`: netlink |
-//! | what writes the records of a pair, and what talks to etcd | nothing; see below |
-//! | what looks after the host | `CAP_NET_ADMIN`: the guard's rules, routes and offloads |
-//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes, the guard and offloads, where there are such; of a gateway of a pair, which may start its data plane at any time, all that starting requires |
+//! | address resolution for AF_XDP | `CAP_NET_ADMIN`: netlink |
+//! | the writer of a pair's records, and the client of etcd | nothing; see below |
+//! | the caretaker of the host | `CAP_NET_ADMIN`: the guard's rules, routes and offloads |
+//! | the first thread, which also reloads | `CAP_NET_ADMIN` for routes, the guard and offloads, if there are any; in a gateway of a pair, which may start its data plane at any time, all that starting requires |
 //!
-//! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` too, because other users may own
+//! If the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` too, because other users may own
 //! files and directories.
 //!
-//! [`prepare`] comes first, while there is only one thread, because its changes hold for all threads that follow.
+//! Call [`prepare`] first, while there is only one thread, because its changes apply to all later threads.
 
 use std::fmt;
 use std::fs::{self, DirBuilder};

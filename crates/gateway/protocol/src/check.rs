@@ -1,4 +1,4 @@
-//! Runs the checker on a model and says what it found.
+//! Runs the checker on a model and returns its result.
 
 use std::fmt;
 use std::hash::Hash;

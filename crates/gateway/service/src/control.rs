@@ -1,4 +1,4 @@
-//! The control socket and metrics ([`forebay_control`]), and what of the running gateway answers them.
+//! The control socket and metrics ([`forebay_control`]), and the parts of the running gateway that answer them.
 
 pub mod gather;
 

@@ -1,26 +1,26 @@
-//! The serving loop of a gateway's process: alone, as one of a pair, or as one of a cluster.
+//! The serving loop of a gateway's process: alone, of a pair, or of a cluster.
 //!
-//! [`Serving`] owns the data plane and decides when it starts and stops, which SAs it has, and which version of the file it goes
-//! by. It never waits, reads no clock of its own and handles no signals: its [`Process`] gives it the time, the file and the
-//! processors, calls [`Serving::step`] again and again, and learns by each [`Step`] what happened and when the next is due. The command
-//! `forebay gateway` is one such process, the simulation with faults is another, and both step the same loop.
+//! [`Serving`] owns the data plane. It decides when the data plane starts and stops, which SAs it has, and which version of the file it
+//! uses. It never waits, reads no clock of its own and handles no signals: its [`Process`] supplies the time, the file and the
+//! processors, calls [`Serving::step`] repeatedly, and learns from each [`Step`] what happened and when the next step is due. The command
+//! `forebay gateway` is one such process and the simulation with faults another; both step the same loop.
 //!
-//! The roles differ in this, which is the trait `Role`, and in nothing else:
+//! The roles differ only in the trait `Role`:
 //!
 //! | | alone | pair | cluster |
 //! |---|---|---|---|
 //! | A data plane runs | always | while the gateway is active | always |
-//! | It has | all SAs | all SAs | the SAs of the shares that it serves |
-//! | What it uses is recorded | here | here and at the peer | here and in etcd |
-//! | It has the shared addresses | there are none | while it is active | those of the shares that it serves |
+//! | SAs | all | all | those of the shares that it serves |
+//! | Records are kept | here | here and at the peer | here and in etcd |
+//! | Shared addresses | none | while it is active | those of the shares that it serves |
 //! | At the end | | the peer takes over at once | the shares are handed over first |
 //!
-//! A pair is a cluster of one share as far as the addresses and the end go. Its standby has no data plane, because it has
-//! no store that says which records are the newest: a data plane begins behind everything that the peer has sent, and begins
-//! again where both were active.
+//! For addresses and the end, a pair is a cluster of one share. Its standby has no data plane, because
+//! no store decides which records are the newest: a data plane begins after all records that the peer has sent, and restarts
+//! if both gateways were active.
 //!
-//! The file of a gateway alone may call peers by host names. Another address of a name is a reload with that address, as another
-//! share of a cluster is one with other SAs.
+//! The file of a gateway alone may name peers by host name. If the address of a name changes, the gateway reloads with the new address, as
+//! a cluster reloads with other SAs when a share moves.
 
 mod alone;
 #[cfg(feature = "cluster")]

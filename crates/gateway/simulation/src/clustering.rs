@@ -1,7 +1,7 @@
-//! What a machine of a cluster has beside its loop: the cluster's own thread, and the way to the store.
+//! The parts of a machine of a cluster beside its loop: the cluster's own thread, and the path to the store.
 //!
-//! Who serves, records and their claims are the gateway's own code; the store is one of memory that behaves like etcd, and each machine's
-//! way to it loses, delays and refuses requests.
+//! The choice of servers, records and their claims are the gateway's own code. The store is in memory and behaves like etcd; each machine's
+//! path to it loses, delays and refuses requests.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! What the cores of a gateway do while one of them is at its crypto.
+//! The work of the other cores of a gateway while one of them is at its crypto.
 //!
-//! Between two cores everything else is done under a lock, so that what one does while another is between its two visits
-//! to the databases is every interleaving there is. Here the core at its crypto has others do their poll iterations, drawn from the
-//! seed, before it goes on; they may in turn be held up at their own. Now and then, while a fault says so, one loses its CPU for
+//! Everything else of a core runs under a lock, so all interleavings are given by what other cores do while one is between its two visits
+//! to the databases. Here the core at its crypto lets others run poll iterations, drawn from the
+//! seed, before it continues; they may in turn be delayed at their own crypto. During some faults, a core loses its CPU for
 //! so long that it is overtaken.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,12 +1,12 @@
 //! Whole gateways and a hostile network in one process, in virtual time, deterministic from a seed.
 //!
 //! A [`Plan`] is drawn from a seed: gateways, tunnels between them, traffic, and a list of faults. A [`World`] runs it:
-//! each gateway is the serving loop that ships ([`Serving`](forebay_gateway::serving::Serving)), alone, as a pair or as a cluster,
-//! with its file's text, workers, engine, lanes, cards, stores and routes, on a host of memory. The oracle sees every packet that leaves a
-//! gateway and checks what must hold; the first thing that does not is a [`Violation`]. [`shrink()`] makes the list of
-//! faults of a failing plan short.
+//! each gateway is the shipped serving loop ([`Serving`](forebay_gateway::serving::Serving)), alone, of a pair or of a cluster,
+//! with its file's text, workers, engine, lanes, cards, stores and routes, on a host in memory. The oracle sees every packet that leaves a
+//! gateway and checks the rules; the first rule that is broken is a [`Violation`]. [`shrink()`] shortens the list of
+//! faults of a failing plan.
 //!
-//! The same seed and the same code give the same run: nothing asks the machine for time or chance.
+//! The same seed and the same code give the same run: no code asks the machine for time or random numbers.
 
 mod clock;
 mod clustering;

@@ -1,4 +1,4 @@
-//! Links of memory: what the network gave, what the gateway sent, and how the link behaves.
+//! Links in memory: packets from the network, packets that the gateway sent, and the link's behaviour.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,7 +1,7 @@
 //! Runs seeds: `forebay-gateway-sim [pairs|roles|clusters|shares] [SEEDS [FIRST [EVENTS [THREADS]]]]`; with such a word one gateway is
-//! several machines. Of each that breaks a rule it says what the shortest list of faults is that breaks it.
-//! `forebay-gateway-sim planted [pairs|roles|clusters|shares] [SEEDS [EVENTS]]`, with the feature `planted`, says for each planted fault which
-//! seed found it first.
+//! several machines. For each seed that breaks a rule, it prints the shortest list of faults that breaks it.
+//! `forebay-gateway-sim planted [pairs|roles|clusters|shares] [SEEDS [EVENTS]]`, with the feature `planted`, prints for each planted fault the
+//! first seed that finds it.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

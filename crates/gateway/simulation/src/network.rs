@@ -1,4 +1,4 @@
-//! The network outside: what becomes of a packet between two gateways, and what others put into it.
+//! The network outside: the fate of a packet between two gateways, and packets that others inject.
 
 use forebay_random::Random;
 use forebay_time::{Duration, Time};

@@ -1,6 +1,6 @@
-//! A gateway through all its lives: its host, its process when there is one, and what it sent.
+//! A gateway over all its restarts: its host, its process while there is one, and the packets that it sent.
 //!
-//! The process is the gateway's own serving loop ([`Serving`]), stepped; what its threads do is stepped beside it.
+//! The process is the gateway's own serving loop ([`Serving`]), stepped; the work of its threads is stepped beside it.
 
 mod running;
 

@@ -1,4 +1,4 @@
-//! Opens sealed packets for the oracle, without anything of the gateway's but a crypto library.
+//! Decrypts protected packets for the oracle, with a crypto library but no code of the gateway.
 
 use std::collections::BTreeMap;
 

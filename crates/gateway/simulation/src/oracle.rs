@@ -1,4 +1,4 @@
-//! What must hold: looked at with every packet that leaves a gateway or reaches one.
+//! The rules that must hold, checked with every packet that leaves a gateway or reaches one.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;

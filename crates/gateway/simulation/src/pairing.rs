@@ -1,6 +1,6 @@
-//! What two machines that are a pair have beside their loops: the pair's own threads, and the path between the two.
+//! The parts of two machines of a pair beside their loops: the pair's own threads, and the path between the two.
 //!
-//! The path carries messages in no time, holds a direction back while it is cut, and delivers late what was sent before
+//! The path carries messages in no time, holds a direction back while it is cut, and delivers older messages late
 //! (as TCP does). Election, records and merging are the gateway's own code, driven by [`Stepper`].
 
 use std::collections::VecDeque;

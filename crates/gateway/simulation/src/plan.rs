@@ -1,4 +1,4 @@
-//! What happens in a run: drawn from its seed, and then a plain list that can be cut.
+//! The events of a run: drawn from its seed, then a plain list that can be shortened.
 
 use forebay_cluster::fake::Network;
 use forebay_config::ShareBy;

@@ -1,4 +1,4 @@
-//! Makes the list of faults of a failing plan short.
+//! Shortens the list of faults of a failing plan.
 
 use crate::oracle::{Rule, Violation};
 use crate::plan::Plan;

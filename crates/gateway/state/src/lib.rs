@@ -1,8 +1,8 @@
-//! What survives a restart of the gateway: no IV and no sequence number is used twice, no packet is received twice, and no
+//! The state that survives a restart of the gateway: no IV and no sequence number is used twice, no packet is received twice, and no
 //! lifetime begins again.
 //!
-//! [`IvStore`] is the files; it knows nothing of a running gateway. The modules [`numbers`],
-//! [`windows`] and [`lifetimes`] keep them ahead of the workers, from threads of their own ([`recorder`]), so that no
+//! [`IvStore`] owns the files and knows nothing of a running gateway. The modules [`numbers`],
+//! [`windows`] and [`lifetimes`] keep the records ahead of the workers, on threads of their own ([`recorder`]), so that no
 //! packet waits for a disk.
 
 pub mod lifetimes;

@@ -1,4 +1,4 @@
-//! Lets lifetimes of the file's SAs go on over restarts and reloads: they are limits of keys, not of a process.
+//! Continues the lifetimes of the file's SAs over restarts and reloads: they are limits of keys, not of a process.
 
 use forebay_ipsec::{Lifetime, Lived};
 use forebay_time::Duration;

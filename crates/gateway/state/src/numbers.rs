@@ -1,10 +1,10 @@
-//! Looks after the SAs of the file: sequence numbers are noted before their use, and what comes to an end is said.
+//! Reserves sequence numbers and IVs for the SAs of the file before their use, and logs when they or the lifetime of an SA end.
 //!
-//! Each outbound SA has a block of numbers that [`IvStore`] has noted, and the engine gives out no others. Half-way
-//! through it the worker sends an event here, to a thread of its own that reserves the next block, so that no packet
-//! waits for a disk. If that fails, it tries again; an SA whose block is used up meanwhile sends nothing. Each
-//! gateway has one reserver. IVs are refilled in the same way, without an order to the worker:
-//! the SA takes the next range up by itself ([`IvRefill`]).
+//! Each outbound SA has a block of numbers that [`IvStore`] has recorded, and the engine uses no others. When half of the block is used, the
+//! worker sends an event to a separate thread, which reserves the next block, so that no packet
+//! waits for a disk. If that fails, the thread tries again; an SA whose block is used up meanwhile sends nothing. Each
+//! gateway has one reserver. IVs are refilled in the same way, without a command to the worker:
+//! the SA takes the next range itself ([`IvRefill`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc;

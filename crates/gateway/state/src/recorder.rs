@@ -1,4 +1,4 @@
-//! Threads that record durably what workers ask them to, and try again what failed.
+//! Threads that durably record what workers ask for, and retry what failed.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

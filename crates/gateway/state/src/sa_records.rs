@@ -1,12 +1,12 @@
-//! The records of a gateway's SAs through the life of its workers: opened before SAs are installed, given to them in the order that
-//! installs them, taken from those that go, and settled when they have gone. There is one order for all kinds of records, at the start, at
+//! The records of a gateway's SAs during the life of its workers: opened before SAs are installed, given to the SAs in the command that
+//! installs them, taken from SAs that are removed, and settled afterwards. All kinds of records have the same order, at the start, at
 //! each reload and at the end.
 //!
 //! ```text
-//! open    read and reserve what the SAs of a file that are new need     before they are installed, by whoever changes the SAs
-//! take    what the SAs that go have used and received                   in the worker, before they go
-//! give    what was opened or taken goes on in the new SAs               in the worker, behind their installation
-//! settle  record what no SA has now                                     behind it, by whoever changed the SAs
+//! open    read and reserve what the new SAs of a file need       before they are installed, by the thread that changes SAs
+//! take    what removed SAs have used and received                in the worker, before their removal
+//! give    what was opened or taken continues in the new SAs      in the worker, after their installation
+//! settle  record what no SA has now                              after that, by the thread that changed SAs
 //! ```
 
 use std::sync::Arc;

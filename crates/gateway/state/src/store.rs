@@ -1,22 +1,22 @@
 //! Durable records: no IV and no sequence number is given out twice for one key, not across restarts and
 //! crashes, not between processes, not between SAs; no packet is received twice, and no lifetime begins again.
 //!
-//! A directory has one [journal] with all records, a [note] that says whose it is, and a lock.
-//! A reservation raises a record, makes that durable, and only then hands out what lies below
-//! it; what a process does not use of it is lost. A range of IVs starts behind its record *and* behind the
-//! clock in nanoseconds since the Unix epoch, which still holds IVs apart if the directory is lost,
-//! as long as the clock does not run backwards and no more IVs were reserved than nanoseconds passed.
+//! A directory has one [journal] with all records, a [note] that names its owner, and a lock.
+//! A reservation raises a record, makes that durable, and only then gives out the numbers below
+//! it; numbers that a process does not use are lost. A range of IVs starts above its record *and* above the
+//! clock in nanoseconds since the Unix epoch. The clock still keeps IVs apart if the directory is lost,
+//! as long as it does not run backwards and no more IVs were reserved than nanoseconds passed.
 //!
 //! The steps of a reservation, under one lock for the directory:
 //!
 //! ```text
-//! lock | read what others have appended | tell the other gateway | append, sync | note, for IVs | unlock | wait for the other gateway | give out
+//! lock | read what others have appended | send to the other gateway | append, sync | note, for IVs | unlock | wait for the other gateway | give out
 //! ```
 //!
-//! Before the sync nothing was given out; a crash may leave the new lines, a part of them or none. The lock is a file of its own that
-//! is never renamed or removed: a lock on a file that is replaced would be held on the old one only.
+//! Nothing is given out before the sync; a crash may leave all, some or none of the new lines. The lock is a separate file that
+//! is never renamed or removed: a lock on a file that is replaced would be held on the old file only.
 //!
-//! Two things the store cannot see: the same key in use on another machine, and one in use with
+//! The store cannot detect two cases: the same key in use on another machine, and the same key in use with
 //! another directory, where only the clock keeps IVs apart.
 
 mod directory;

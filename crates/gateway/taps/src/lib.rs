@@ -1,12 +1,12 @@
-//! Captures of what passes, beside the loop: `[taps]`.
+//! Packet captures beside the loop: `[taps]`.
 //!
 //! ```text
 //! worker:  Tapped { link } -- copies packets as blocks of pcapng --> Tap (room of a fixed size)
-//! thread:  takes what is there every 100 ms, or when the half is full, puts it in order, writes files
+//! thread:  takes the blocks every 100 ms, or when half of the room is full, orders them, writes files
 //! ```
 //!
-//! The worker never waits: what finds no room passes all the same, and is counted as lost. An error of the files ends
-//! the captures, not the gateway; a reload begins anew.
+//! The worker never waits: a packet without room is processed all the same, and counted as lost. An error of the files ends
+//! the captures, not the gateway; a reload starts them again.
 
 mod files;
 mod tapped;

@@ -1,6 +1,6 @@
-//! The threads that move packets. A [`Worker`] runs the loop of one core: it takes packets from links, puts them through
-//! the engine and sends them on. Several [`Workers`] share their SAs and help each other; each goes with its packets all
-//! the way.
+//! The threads that move packets. A [`Worker`] runs the loop of one core: it receives packets from links, passes them through
+//! the engine and sends them. Several [`Workers`] share their SAs and help each other; each handles its packets from
+//! reception to transmission.
 
 mod audit;
 mod bell;

@@ -1,16 +1,16 @@
-//! What the workers of a gateway share beside the engine's databases: links, and what waits to be sent.
+//! State that the workers of a gateway share beside the engine's databases: links, and packets that wait for transmission.
 //!
-//! Every worker has a *station*: a queue of each link. It takes packets from its own first; when that is crowded, others
-//! help. Where a link has fewer queues than there are workers, some have none of their own there: they only help, and send by the
-//! queue of another. A core that takes packets prepares them before the next may take from the same link, so that the packets of a
+//! Every worker has a *station*: a queue of each link. It receives packets from its own queues first; when its station is crowded, others
+//! help. If a link has fewer queues than there are workers, some workers have no queue of their own there: they only help, and send through the
+//! queue of another. A core that receives packets prepares them before the next one may receive from the same link, so that the packets of a
 //! flow are numbered in the order in which they came.
 //!
-//! Packets leave by *lanes*, each SA always by the same. One core at a time sends what stands in a lane, by its own
-//! station's links, whoever it was that put it there; a core that finds a lane taken leaves its packets to the one
-//! inside. So the packets of an SA are sent in order, and nobody waits. Because the kernel
-//! may put what two CPUs have just given to it in another order, the core that sent last goes on to send. The lanes of inbound
-//! SAs belong to one worker for good: the kernel delivers a flow at the queue of the TUN interface by which the other direction
-//! comes, so that queue must not change.
+//! Packets leave through *lanes*, and each SA has one lane. One core at a time sends the packets of a lane, through its own
+//! station's links, regardless of the core that added them; a core that finds a lane in use leaves its packets to the core that is
+//! sending. The packets of an SA are therefore sent in order, and no core waits. Because the kernel
+//! may reorder packets that it gets from two CPUs at almost the same time, the core that sent last continues to send. The lanes of inbound
+//! SAs belong to one worker for good: the kernel delivers a flow at the queue of the TUN interface on which the other direction
+//! arrives, so that queue must not change.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! The peer's records, written behind each other by one thread, so that no heartbeat waits for a disk.
+//! The peer's records, written one after another by one thread, so that no heartbeat waits for a disk.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

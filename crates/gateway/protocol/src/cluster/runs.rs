@@ -1,4 +1,4 @@
-//! The bounds within which the model is checked, and those in which each planted error shows.
+//! The bounds within which the model is checked, and those in which each planted error is found.
 
 use super::{Cluster, Faults, Planted};
 

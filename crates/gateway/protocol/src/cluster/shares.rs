@@ -1,4 +1,4 @@
-//! Who owns a share, and what a data plane does with its SAs.
+//! The owners of shares, and the use of a share's SAs by a data plane.
 
 use super::state::{Broken, Claim, Held, INBOUND, Late, Name, OUTBOUND, Plane, Process, SHARES, State};
 use super::steps::Answer;

@@ -1,4 +1,4 @@
-//! What the model of a cluster consists of: the store, gateways with their disks, and requests that were not answered.
+//! The state of the model of a cluster: the store, gateways with their disks, and requests without an answer.
 
 /// The SAs: one outbound and one inbound.
 pub const OUTBOUND: usize = 0;

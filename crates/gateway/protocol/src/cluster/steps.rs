@@ -1,4 +1,4 @@
-//! Everything that can happen next.
+//! All steps that can happen next.
 
 use super::Cluster;
 use super::shares::share_of;

@@ -1,4 +1,4 @@
-//! Who is active: heartbeats, terms, sessions.
+//! Which gateway is active: heartbeats, terms, sessions.
 
 use super::state::{Beat, Broken, Heard, Message, Process, State};
 use super::{Pair, Planted};

@@ -1,4 +1,4 @@
-//! What the model of a pair consists of: two gateways with their disks, a connection, and what an observer knows of both.
+//! The state of the model of a pair: two gateways with their disks, a connection, and the knowledge of an observer of both.
 
 /// What an inbound SA has received, or may have: packet `n` is bit `n`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Everything that can happen next.
+//! All steps that can happen next.
 
 use super::Pair;
 use super::state::{Broken, Disk, Faults, Message, Process, State};

@@ -1,7 +1,7 @@
-//! Addresses that gateways share: the one that serves what comes for an address has it, and tells the hosts of its network so.
+//! Addresses that gateways share: the gateway that serves an address has it on an interface, and announces it to the hosts of its network.
 //!
-//! The kernel gets each address for some seconds only, again and again, so that the address of a gateway that was killed or
-//! suspended goes by itself; until it has, the announcements of the other one are repeated.
+//! The kernel gets each address for some seconds only, and the gateway renews it, so that the address of a killed or
+//! suspended gateway disappears by itself. Until then, the other gateway repeats its announcements.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Addresses of the gateway that its host's networks use for broadcasts.
+//! Addresses of the gateway that are broadcast addresses of its host's networks.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};

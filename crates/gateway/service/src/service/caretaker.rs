@@ -1,8 +1,8 @@
-//! What looks after the host from the first moment of a gateway's process to the last, whatever its role: the guard's rules,
-//! the routes to what is protected with the blackholes behind them, and offloads of interfaces.
+//! The caretaker of the host, from the start of a gateway's process to its end and in every role: it maintains the guard's rules,
+//! the routes to protected networks with their blackhole routes, and offloads of interfaces.
 //!
-//! A data plane comes and goes, alone or as its pair or cluster decides; what keeps packets from passing in the clear must not
-//! go with it. So it belongs to the process, and a thread of its own compares it with what the kernel has, because a start or
+//! A data plane starts and stops, alone or as its pair or cluster decides; protection against cleartext must not
+//! stop with it. The caretaker therefore belongs to the process. A thread of its own compares the kernel's state, because a start or
 //! a reload may take seconds.
 
 mod lost;

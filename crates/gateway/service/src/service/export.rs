@@ -1,4 +1,4 @@
-//! Keys for Wireshark, written where the file wants them.
+//! Keys for Wireshark, written to the path in the file (`esp_sa_export`).
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What a gateway needs of the machine that it runs on; a simulation is another such machine.
+//! What a gateway needs of its machine; the simulation implements another machine.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

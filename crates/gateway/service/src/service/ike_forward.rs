@@ -1,11 +1,11 @@
-//! IKE messages that come to our port of ESP in UDP, for a daemon that listens elsewhere: `ike_forward`.
+//! Forwarding of IKE messages that arrive at the gateway's port of ESP in UDP, for a daemon that listens elsewhere: `ike_forward`.
 //!
 //! ```text
 //! peer --> our port: non-ESP marker --> worker --queue--> thread --> a socket of the peer's own --> daemon
 //! peer <-- our port <------------------------------------ thread <-- the same socket <------------- daemon
 //! ```
 //!
-//! Messages are passed with their marker (RFC 3948 2.2), as daemons have them at their port behind NAT. The daemon sees
+//! Messages are passed with their marker (RFC 3948 2.2), which daemons expect at their port behind NAT. The daemon sees
 //! a port of this host for each peer, as behind a NAT (RFC 4787), and answers to it.
 
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 //! Installs the kernel's SAs and policies in the engine: keys from an IKE daemon.
 //!
-//! A separate thread follows the kernel by [`Mirror`] and sends commands to all workers at one moment: one of them
+//! A separate thread follows the kernel by [`Mirror`] and sends commands to all workers at the same moment: one of them
 //! owns an SA, and the others know which. Of several outbound SAs for one policy the newest is used, as in the
-//! kernel, while all inbound ones stay open until they are deleted, so that a rekey loses no packet. The thread
-//! reports back to the kernel what the daemon needs: limits that were reached, packets that need an SA, counters, and
+//! kernel, while all inbound ones are accepted until they are deleted, so that a rekey loses no packet. The thread
+//! reports to the kernel what the daemon needs: limits that were reached, packets that need an SA, counters, and
 //! sequence numbers ahead of their use, from which another process would continue.
 
 mod adding;

@@ -1,4 +1,4 @@
-//! Network devices by DPDK: opened, and looked at by `forebay check`.
+//! Network devices by DPDK: opened, and inspected by `forebay check`.
 
 use forebay_config::{Config, NetworkDevice};
 

@@ -1,9 +1,9 @@
-//! The offloads of the host's interfaces by which UDP packets pass in batches: switched on, looked after and switched back as the
+//! The offloads of the host's interfaces with which UDP packets pass in batches: switched on, maintained and switched off again as the
 //! file says.
 //!
-//! A packet of its own costs a system call at the TUN interface and a way through the kernel's stack each; forty packets of one flow
-//! that pass as one cost as much. TCP is joined by default (GRO). UDP that is to be forwarded is not, unless the interface at
-//! which it arrives has `rx-udp-gro-forwarding`; and a batch is taken apart in front of an interface without
+//! A single packet costs a system call at the TUN interface and a pass through the kernel's stack; a batch of forty packets of one flow
+//! costs as much. The kernel joins TCP segments by default (GRO). It joins forwarded UDP only if the interface at
+//! which it arrives has `rx-udp-gro-forwarding`, and splits a batch in front of an interface without
 //! `tx-udp-segmentation`.
 
 mod interfaces;

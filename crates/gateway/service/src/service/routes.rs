@@ -1,9 +1,9 @@
-//! Routes to the interface of programs, and behind each a blackhole.
+//! Routes to the gateway's interface, and a blackhole route behind each.
 //!
-//! The interface is the process's: when that is killed, the interface and all routes to it are gone, and packets
-//! would take the default route in the clear. So each network has a second route of a bad metric that discards, and
-//! stays when the gateway is killed and when it is stopped, unless the file says otherwise: a restart must not let packets
-//! out in the clear.
+//! The interface belongs to the process: when the process is killed, the interface and all routes to it disappear, and packets
+//! would take the default route in the clear. Each network therefore has a second route with a high metric that discards packets. It
+//! stays when the gateway is killed or stopped, unless the file says otherwise, so that no packet leaves in the clear during a
+//! restart.
 
 use std::cell::Cell;
 use std::cmp::Reverse;

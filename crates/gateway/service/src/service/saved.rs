@@ -1,7 +1,7 @@
-//! The rules of the last start, by which a host is closed before the gateway's file is read: at boot, before the network comes
+//! The rules of the last start, which are installed before the gateway's file is read: at boot, before the network comes
 //! up, and at every start, because the file may have errors.
 //!
-//! They are kept by the name of the gateway's file and not where that says: it cannot be read then.
+//! They are saved under the name of the gateway's file and not at a place that the file names, because the file cannot be read then.
 
 use std::fmt::{self, Display, Formatter};
 use std::io;

@@ -1,4 +1,4 @@
-//! From the file to a running gateway.
+//! The start of a gateway: from the file to running workers.
 
 use std::io;
 use std::net::IpAddr;

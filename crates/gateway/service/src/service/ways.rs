@@ -1,4 +1,4 @@
-//! By which interfaces of the host opened packets may go, as the host's routes and addresses are now.
+//! The interfaces through which decrypted packets may leave, according to the host's current routes and addresses.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

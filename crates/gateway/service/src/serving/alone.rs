@@ -1,7 +1,7 @@
-//! A gateway that works with no others. Its data plane starts once.
+//! A gateway without others. Its data plane starts once.
 //!
-//! Peers may have host names in its file. It runs by a copy with their addresses, and another address is a reload with another copy: the
-//! SAs to it go on with their numbers, windows and lifetimes as at every reload.
+//! The file may have host names of peers. The gateway uses a copy with their addresses; if an address changes, it reloads another copy, and the
+//! SAs continue with their numbers, windows and lifetimes as at every reload.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! One gateway of a cluster: its data plane runs all the time and serves the SAs of the gateway's shares.
 //!
-//! A share that goes or comes is a reload with other SAs: those that stay are not disturbed.
+//! When a share leaves or joins, the data plane reloads with other SAs; SAs that stay are not disturbed.
 
 use std::sync::Arc;
 

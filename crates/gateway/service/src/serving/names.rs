@@ -1,7 +1,7 @@
-//! Host names of peers, resolved in a thread of their own: a resolver may need half a minute to say that it has no answer.
+//! Host names of peers, resolved on a separate thread, because a resolver may need half a minute to report a failure.
 //!
-//! Names are resolved one after the other: each at once when the file is read, and again a minute behind its last answer. One that
-//! never had an answer is tried again after five seconds. While there is none, the last one holds.
+//! Names are resolved one after another: each at once when the file is read, and again a minute after its last answer. A name that
+//! never had an answer is tried again after five seconds. Without an answer, the last address stays in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,4 @@
-//! The operator of a gateway of several machines: a tunnel moves to another share, a pair is dissolved, and a machine alone becomes one of
+//! The operator of a gateway of several machines: moves a tunnel to another share, dissolves a pair, and makes a machine alone one of
 //! a pair, each as the documentation says.
 
 use forebay_time::Duration;

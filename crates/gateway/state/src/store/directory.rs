@@ -1,4 +1,4 @@
-//! Where the marks are kept.
+//! The directory of the records: where it is, and who may change it.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};

@@ -1,4 +1,4 @@
-//! Why something could not be recorded, or what is recorded not be read.
+//! Errors of recording, and of reading records.
 
 use std::error::Error;
 use std::fmt;

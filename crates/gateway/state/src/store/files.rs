@@ -1,4 +1,4 @@
-//! The operations of a file system that the store makes use of; a simulation has others, which crash between any two.
+//! The operations of a file system that the store uses; the simulation has an implementation that crashes between any two.
 
 use std::any::Any;
 use std::fmt;

@@ -1,5 +1,4 @@
-//! The journal: one file with all records, to which lines are appended, and which is replaced by one without outdated lines when these
-//! are many.
+//! The journal: one file with all records. Lines are appended; when many lines are outdated, a file without them replaces it.
 //!
 //! ```text
 //! <checksum> <batch> <seconds since the Unix epoch> <key> <value>
@@ -8,10 +7,10 @@
 //! ```
 //!
 //! The first line names the format and the journal, by a random number that the note has too: the journal of another directory is an
-//! error. The last line of a key holds. Each append is synced before the next one begins, so that a crash
-//! can damage lines of the last batch only; of that batch nothing was used yet, and lines that are damaged are passed over. A damaged
-//! line of any other batch is an error: to go on without it could repeat a number or let recorded packets in. So is a journal that
-//! ends before the write that the note names: the last one when the gateway started or ended.
+//! error. The last line of a key is valid. Each append is synced before the next one begins, so that a crash
+//! can damage lines of the last batch only. Nothing of that batch was used yet, and its damaged lines are ignored. A damaged
+//! line of any other batch is an error: without it, a number could be used again or a recorded packet be accepted. A journal that
+//! ends before the write that the note names is an error too; that is the last write when the gateway started or ended.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,4 +1,4 @@
-//! Names of keys that do not give the key away.
+//! Fingerprints of keys, which do not reveal the keys.
 
 use std::fmt;
 

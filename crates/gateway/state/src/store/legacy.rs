@@ -1,5 +1,5 @@
-//! What versions before have left in a state directory: a file for each kind of record and for each role. It is moved into the journal
-//! once, when the directory is used first, and its files are removed when the journal and the note are durable.
+//! Records of earlier versions: a file for each kind of record and for each role. They are moved into the journal
+//! once, at the first use of the directory; the files are removed when the journal and the note are durable.
 //!
 //! Those versions had, one after the other: a file for each key (`<fingerprint>.json`) with a floor; tables of IVs by role
 //! (`together.json`, schema 1, and `peer-ivs.json`), one table of IVs (`together.json`, schema 2); `sequences.json` with

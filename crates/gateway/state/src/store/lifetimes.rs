@@ -1,8 +1,8 @@
-//! How far SAs have come in their lives, for SAs whose keys outlive the process: their limits hold for the keys, not for a
+//! Ages and counts of SAs whose keys outlive the process: their limits apply to the keys, not to a
 //! run of the process.
 //!
-//! When an SA with limits is seen first, that moment is recorded before the SA is used. Packets and bytes are recorded at a
-//! clean stop and at each reload; after a crash, those since then are not counted.
+//! When an SA with limits is loaded for the first time, that moment is recorded before the SA is used. Packets and bytes are recorded at a
+//! clean stop and at each reload; after a crash, those since the last record are not counted.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,10 @@
-//! The note beside the journal: whose the directory is, and what its gateway remembers of its pair or cluster. It is looked at before an
+//! The note beside the journal (`manifest.json`): the role of the directory's gateway, and what it remembers of its pair or cluster. It is checked before an
 //! SA is served.
 //!
-//! A directory with a note has a journal, and one with a journal that says anything has a note. One that is not there was lost, and what it
-//! said with it: that is an error wherever it is read, and not a journal that says nothing, or of nobody. A directory of a pair or of a cluster does not know what the other gateways have used since, so
-//! that a gateway that has left them does not start with it. An operator resolves both (`forebay state accept`): what is missing then
-//! counts as never recorded.
+//! A directory with a note has a journal, and one whose journal has records has a note. If one of the two is missing, it was lost with its
+//! contents: that is an error for every reader, and does not count as an empty journal or as a new directory. The directory of a pair or of a cluster does not have the
+//! numbers that the other gateways have used since, so a gateway that has left them does not start with it. An operator resolves both cases
+//! (`forebay state accept`): missing records then count as never made.
 
 use std::any::Any;
 use std::fmt;

@@ -1,7 +1,7 @@
-//! What another gateway may say of records, by what is known here: records only rise, and no faster than packets can pass.
+//! Limits for records of another gateway, derived from the records here: records only rise, and no faster than packets can pass.
 //!
-//! A record that is refused is not taken in part: whoever says it is not right, or what is known here is not, and both are for a
-//! person to see. It is never passed over in silence, because a number that was used elsewhere could be used again here.
+//! A refused record is not used in part: either the sender is wrong, or the records here are, and an operator has to decide.
+//! A refusal is never silent, because a number that was used elsewhere could be used again here.
 
 use std::time::Duration;
 

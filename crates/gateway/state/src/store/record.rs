@@ -1,4 +1,4 @@
-//! A record of one key or SA, with its one codec: a key and a value in text, which are a line of the journal, a record of a
+//! A record of one key or SA, with its only codec: a key and a value in text. They are a line of the journal, a record in a
 //! message to the other gateway of a pair, and a key and a value in etcd.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
-//! Where else records are kept: the other gateway of a pair, or the store of a cluster; and how its records are taken over.
+//! Copies of records elsewhere: at the other gateway of a pair, or in the store of a cluster; and how a gateway takes such records over.
 //!
-//! The gateway that serves an SA sends each record there before what is recorded is used. The other gateway keeps it in its own journal,
+//! The gateway that serves an SA sends each record before it uses the recorded numbers. The other gateway keeps it in its own journal,
 //! and takes over from there as it would start after a kill.
 
 use std::collections::BTreeMap;

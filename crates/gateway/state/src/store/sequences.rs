@@ -1,10 +1,10 @@
 //! Durable reservations of sequence numbers, for SAs whose keys outlive the process.
 //!
-//! An SA that began at 1 again would be refused by its peer, for whom all numbers behind the highest it has seen are
-//! replays. So numbers are recorded before their use, in blocks. After a crash an SA goes on behind its block, after a clean stop behind
-//! the number that it really used.
+//! If an SA began at 1 again, its peer would refuse its packets, because numbers up to the highest received one are
+//! replays. Numbers are therefore recorded before their use, in blocks. After a crash an SA continues after its block, after a clean stop after
+//! the last number that it used.
 //!
-//! The record of an SA that is gone stays for good, because its keys may be configured again.
+//! The record of a removed SA stays for good, because its keys may be configured again.
 
 use std::collections::BTreeMap;
 use std::fmt;

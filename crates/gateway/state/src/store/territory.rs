@@ -1,8 +1,8 @@
-//! Which IVs and sequence numbers a gateway of a pair may use: disjoint from those of the other one, whatever becomes of the
+//! The IVs and sequence numbers that a gateway of a pair may use: disjoint from those of the other one, regardless of the
 //! connection between the two.
 //!
 //! Two gateways that share SAs must never use an IV twice under one key, nor a sequence number twice in one SA, and no
-//! protocol between them can promise that while they cannot reach each other. So each has a territory of its own:
+//! protocol between them can guarantee that while they cannot communicate. Each therefore has a territory of its own:
 //!
 //! ```text
 //! IVs                  0 .. 2^63            2^63 .. 2^64
@@ -12,9 +12,9 @@
 //! of gateway             0          1          0          1
 //! ```
 //!
-//! IVs only have to differ, so that the highest bit is the gateway's number; the clock in nanoseconds, behind which IVs
-//! start, has 61 bits until 2043 and 62 until 2116. Sequence numbers have to rise too, for the peer refuses those behind its
-//! replay window: stripes alternate, and the gateway that takes over starts with its first stripe behind all that the other
+//! IVs only have to differ, so their highest bit is the gateway's number. The clock in nanoseconds, above which IVs
+//! start, has 61 bits until 2043 and 62 until 2116. Sequence numbers have to rise too, because the peer refuses those below its
+//! replay window: stripes alternate, and the gateway that takes over starts with its first stripe above all numbers that the other
 //! may have used.
 
 use std::ops::Range;

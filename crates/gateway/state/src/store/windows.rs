@@ -1,8 +1,8 @@
-//! Durable notes of what inbound SAs have received, for SAs whose keys outlive the process.
+//! Durable records of the packets that inbound SAs have received, for SAs whose keys outlive the process.
 //!
 //! An SA that began with an empty replay window again would accept replayed packets. The highest number of its window is
-//! therefore noted ahead of use, as outbound sequence numbers are: what may have been received counts as
-//! received. After a clean stop or an end by an error the note is exact, with the gaps in the window.
+//! therefore recorded ahead of use, as outbound sequence numbers are: all numbers that may have been received count as
+//! received. After a clean stop or an end by an error the record is exact, with the gaps in the window.
 
 use super::journal::Writing;
 use super::{IvStore, IvStoreError, Record, SequenceId, WindowNote};

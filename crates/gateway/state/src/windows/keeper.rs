@@ -1,4 +1,4 @@
-//! The thread that raises the limits of replay windows, and takes them back.
+//! The thread that raises and lowers the limits of replay windows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

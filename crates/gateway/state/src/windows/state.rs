@@ -1,4 +1,4 @@
-//! What is known of replay windows, and how it is noted.
+//! The known state of replay windows, and how it is recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
