@@ -17,14 +17,14 @@ use super::key::Key;
 use super::message::{Hello, LEN_MAX, Message, Mismatch, decode, encode};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
-/// Bound to the handshake, so that other uses of the key cannot be taken for this one.
+/// Bound to the handshake, so that no other use of the key is mistaken for this one.
 const PROLOGUE: &[u8] = b"forebay pair v1";
 /// The longest Noise message.
 const FRAME_MAX: usize = 65_535;
-/// How long a peer may take for the handshake and its first message.
+/// Maximum time for the handshake and the peer's first message.
 const HANDSHAKE: Duration = Duration::from_secs(3);
 
-/// Why there is no connection.
+/// Errors of a connection.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ChannelError {
@@ -34,9 +34,9 @@ pub enum ChannelError {
     Key,
     /// The peer refused this gateway's key.
     Refused,
-    /// The peer says something that is no message.
+    /// The peer sent something that is not a message.
     Malformed,
-    /// The peer is no part of this pair.
+    /// The peer is not the other gateway of this pair.
     Mismatch(Mismatch),
 }
 
@@ -75,7 +75,7 @@ pub struct Sender {
 /// The receiving half.
 pub struct Receiver {
     stream: TcpStream,
-    /// The same until the first message has come.
+    /// The same until the first message has arrived.
     handshake: Option<Within<TcpStream>>,
     noise: Arc<StatelessTransportState>,
     nonce: u64,
@@ -88,12 +88,12 @@ pub struct Receiver {
 pub enum Side {
     /// It has connected.
     Initiator,
-    /// It was connected to.
+    /// It has accepted the connection.
     Responder,
 }
 
-/// Makes a connection of a TCP stream: the handshake, the greetings of both sides, and a check that they are a pair. Writes
-/// that take longer than `timeout` fail from then on.
+/// Opens a connection over a TCP stream: the handshake, the first messages of both sides, and a check that they are a pair. Later writes
+/// fail if they take longer than `timeout`.
 ///
 /// # Errors
 /// See [`ChannelError`].
@@ -131,7 +131,7 @@ pub fn open(
             return Err(ChannelError::Refused);
         }
         let Ok(len) = noise.read_message(&frame[..len], &mut plain) else {
-            // In words that anybody can read: the peer's log is to say what is wrong.
+            // In plain text, so that the peer can log the reason.
             let _ = write_frame(&mut handshake, &[]);
             return Err(ChannelError::Key);
         };
@@ -150,7 +150,7 @@ impl Sender {
     /// Sends a message.
     ///
     /// # Errors
-    /// If the connection is closed, or the peer does not read; nothing more can be sent then.
+    /// If the connection is closed, or the peer does not read; no more messages can be sent then.
     pub fn send(&mut self, message: &Message) -> io::Result<()> {
         let bytes = encode(message);
         if bytes.len() > LEN_MAX {
@@ -161,7 +161,7 @@ impl Sender {
         self.nonce += 1;
         let sent = write_frame(&mut self.stream, &self.frame[..len]);
         if sent.is_err() {
-            // A part of a frame may have gone.
+            // A part of a frame may have been sent.
             self.close();
         }
         sent
@@ -174,10 +174,10 @@ impl Sender {
 }
 
 impl Receiver {
-    /// The next message. The first has to come within the time of the handshake; then silence is for the caller to judge.
+    /// The next message. The first has to arrive within the time of the handshake; after that the caller measures silence.
     ///
     /// # Errors
-    /// If the connection is closed, or the peer's message is none.
+    /// If the connection is closed, or the peer did not send a message.
     pub fn receive(&mut self) -> Result<Message, ChannelError> {
         let len = match &mut self.handshake {
             Some(handshake) => read_frame(handshake, &mut self.frame)?,
@@ -283,7 +283,7 @@ mod tests {
         let message = Message::Merged { number: 7 };
         near.0.send(&message).unwrap();
         assert_eq!(far.1.receive().unwrap(), message);
-        // The same again.
+        // The same message again.
         near.0.nonce = 0;
         near.0.send(&message).unwrap();
         assert!(matches!(far.1.receive(), Err(ChannelError::Malformed)));

@@ -9,27 +9,27 @@
 
 use std::time::Duration;
 
-/// The highest term: far from the end of the numbers, so that none ever wraps.
+/// The highest term, far below the maximum of the type, so that no term wraps.
 const TERM_MAX: u64 = 1 << 62;
-/// By how much the peer's term may be higher: so many take-overs that a gateway has not heard of.
+/// Maximum by which the peer's term may be higher: take-overs that a gateway has missed.
 const TERM_JUMP_MAX: u64 = 1 << 32;
 
-/// What a gateway has of the records of both.
+/// Completeness of a gateway's records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Complete {
-    /// It has everything from the peer that is heard.
+    /// It has all records of the connected peer.
     pub of_both: bool,
-    /// It was the one that went on alone, or an operator said that it is to go on with what it has.
+    /// It was the gateway that continued alone, or an operator has accepted its records as they are.
     pub alone: bool,
 }
 
 impl Complete {
-    /// Everything, as in tests of the election alone.
+    /// Complete in both ways, for tests of the election alone.
     #[cfg(test)]
     pub const YES: Complete = Complete { of_both: true, alone: true };
 }
 
-/// What a gateway does.
+/// The role of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It waits.
@@ -39,7 +39,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its word.
+    /// Its name in messages and in the status.
     pub fn word(self) -> &'static str {
         match self {
             Role::Standby => "standby",
@@ -48,33 +48,33 @@ impl Role {
     }
 }
 
-/// How a gateway takes part.
+/// The settings of a gateway of the pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// 0 or 1.
     pub number: u8,
     /// Whether it becomes active if both start.
     pub preferred: bool,
-    /// After this time without a word the peer is taken for dead.
+    /// Time without a heartbeat after which the peer counts as dead.
     pub silence: Duration,
-    /// How long it waits for the peer when it starts.
+    /// Time that it waits for the peer at its start.
     pub start_timeout: Duration,
 }
 
-/// What the peer says of itself.
+/// The peer's state in its last heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// Its role.
     pub role: Role,
     /// The highest term that it knows; its own, if it is active.
     pub term: u64,
-    /// Whether it is the one to become active.
+    /// Whether it is the preferred gateway.
     pub preferred: bool,
-    /// It has ended its data plane, and its peer is to take over.
+    /// It has ended its data plane, and its peer should take over.
     pub resigned: bool,
 }
 
-/// What is to be done.
+/// A change of role that the caller has to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Become active, with the reason.
@@ -83,12 +83,12 @@ pub enum Step {
     StandDown(&'static str),
 }
 
-/// How an active gateway stands to the shared addresses.
+/// Whether the peer may have the shared addresses of an active gateway too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// The peer is heard and stands by, or there was none.
+    /// The peer's heartbeats arrive and it is the standby, or there was no peer.
     Undisputed,
-    /// The peer was silent, and may be active still.
+    /// The peer was silent, and may still be active.
     TakenOver,
     /// The peer became silent while this gateway was active, and may have taken over.
     Doubtful,
@@ -100,7 +100,7 @@ pub struct Election {
     settings: Settings,
     role: Role,
     term: u64,
-    /// When it began to wait: at the start, or when it was suspended or stood down.
+    /// When it began to wait: at the start, or when it was suspended or became the standby.
     since: Duration,
     ticked: Duration,
     peer: Option<Heard>,
@@ -109,12 +109,12 @@ pub struct Election {
     closed_at: Option<Duration>,
     /// When it became active last.
     active_since: Duration,
-    /// Because of what it would be active if its records were complete.
+    /// The reason for which it would be active if its records were complete.
     waits: Option<&'static str>,
 }
 
 impl Election {
-    /// A standby that has heard of terms up to `term`.
+    /// A standby that knows terms up to `term`.
     pub fn new(settings: Settings, term: u64, now: Duration) -> Election {
         Election {
             settings,
@@ -130,12 +130,12 @@ impl Election {
         }
     }
 
-    /// Because of what it would be active if its records were complete.
+    /// The reason for which it would be active if its records were complete.
     pub fn waits(&self) -> Option<&'static str> {
         self.waits
     }
 
-    /// Whether a term may be the peer's.
+    /// Whether a term is plausible for the peer.
     pub fn is_plausible(&self, term: u64) -> bool {
         term <= TERM_MAX && term <= self.term.saturating_add(TERM_JUMP_MAX)
     }
@@ -150,17 +150,17 @@ impl Election {
         self.term
     }
 
-    /// What the peer said last.
+    /// The peer's last heartbeat.
     pub fn peer(&self) -> Option<Heard> {
         self.peer
     }
 
-    /// Whether the peer is to be believed alive.
+    /// Whether the peer counts as alive.
     pub fn hears(&self, now: Duration) -> bool {
         self.peer.is_some() && !self.is_silent(now)
     }
 
-    /// How an active gateway stands to a peer that may have the addresses too.
+    /// Whether the peer may have the addresses of this active gateway too.
     pub fn claim(&self, now: Duration) -> Claim {
         match self.peer {
             Some(_) if self.is_silent(now) && self.heard_at > self.active_since => Claim::Doubtful,
@@ -169,13 +169,13 @@ impl Election {
         }
     }
 
-    /// The peer says this; nothing if its term [cannot be](Election::is_plausible).
+    /// Handles a heartbeat of the peer; ignores it if its term is [not plausible](Election::is_plausible).
     pub fn hear(&mut self, now: Duration, heard: Heard) -> Option<Step> {
         if !self.is_plausible(heard.term) {
             return None;
         }
         if self.peer.is_none() {
-            // Whoever is there, its last words count from here on.
+            // A peer is connected: the wait begins here.
             self.since = now;
         }
         self.peer = Some(heard);
@@ -192,19 +192,19 @@ impl Election {
         None
     }
 
-    /// The last connection to the peer was closed.
+    /// Handles the end of the last connection to the peer.
     pub fn closed(&mut self, now: Duration) {
         self.closed_at.get_or_insert(now);
     }
 
-    /// Time has passed.
+    /// Handles the passage of time up to `now`.
     pub fn tick(&mut self, now: Duration, complete: Complete) -> Option<Step> {
         let asleep = now.saturating_sub(self.ticked) > self.settings.silence;
         let was_heard =
             self.peer.is_some() && self.ticked.saturating_sub(self.heard_at) <= self.settings.silence;
         self.ticked = now;
         if asleep {
-            // What was said meanwhile has not been read yet.
+            // Messages that arrived meanwhile have not been read yet.
             (self.since, self.heard_at) = (now, now);
             self.closed_at = None;
             if self.role == Role::Active && was_heard {
@@ -227,7 +227,7 @@ impl Election {
                     (own, other) if own != other => own,
                     _ => self.settings.number == 0,
                 };
-                // One that could go on alone does not wait for ever for what the peer cannot send.
+                // A gateway that could continue alone does not wait forever for records that the peer cannot send.
                 let waits =
                     if complete.of_both { self.settings.silence } else { self.settings.start_timeout };
                 (wins && waited >= waits).then_some("both stand by")
@@ -241,13 +241,13 @@ impl Election {
         self.role = Role::Active;
         self.active_since = now;
         self.term += 1;
-        // A peer that comes back says who it is.
+        // A peer that comes back sends its role again.
         self.peer = self.peer.map(|peer| Heard { resigned: false, role: Role::Standby, ..peer });
         Some(Step::TakeOver(why))
     }
 
     fn is_silent(&self, now: Duration) -> bool {
-        // A process that was killed has its connections closed at once. A connection that breaks is there again sooner.
+        // The kernel closes the connections of a killed process at once. A broken connection is restored sooner.
         let closed = self.closed_at.is_some_and(|at| now.saturating_sub(at) > self.settings.silence / 4);
         closed || now.saturating_sub(self.heard_at) > self.settings.silence
     }

@@ -14,7 +14,7 @@ const LEN: usize = 32;
 /// A secret of 32 bytes. It is never printed and wiped when it is dropped.
 pub struct Key(Zeroizing<[u8; LEN]>);
 
-/// Why there is no key.
+/// Errors of reading the key.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -22,7 +22,7 @@ pub enum KeyError {
     Unreadable(PathBuf, io::Error),
     /// Other users can read it: its permissions.
     Open(PathBuf, u32),
-    /// It holds something else.
+    /// It does not contain a key.
     Malformed(PathBuf),
 }
 

@@ -15,19 +15,19 @@ pub struct Memory {
 #[derive(Debug)]
 struct State {
     note: PairNote,
-    /// What is on the disk.
+    /// The note on the disk.
     durable: PairNote,
 }
 
 impl Memory {
-    /// What the gateway with this number remembers; that of another number is given back as it is.
+    /// The note of the gateway with this number; the note of another number is returned unchanged.
     ///
     /// # Errors
     /// If the note cannot be read, or not be written.
     pub fn open(store: IvStore, number: u8) -> Result<Memory, IvStoreError> {
         let note = match store.pair_note()? {
             Some(note) => note,
-            // What it recorded alone, the peer has not.
+            // The peer does not have the records that it made alone.
             None => {
                 let mut note = PairNote::new(number);
                 note.unmerged = store.has_records()?;
@@ -43,7 +43,7 @@ impl Memory {
         self.lock().note
     }
 
-    /// Changes the note. Whether it is durable: what cannot be written is logged, and tried again by [`Memory::write_again`].
+    /// Changes the note and returns whether it is durable. A failed write is logged, and repeated by [`Memory::write_again`].
     pub fn change(&self, change: impl FnOnce(&mut PairNote)) -> bool {
         let mut state = self.lock();
         let before = state.note;
@@ -61,7 +61,7 @@ impl Memory {
     /// Changes the note if that can be made durable.
     ///
     /// # Errors
-    /// Why it cannot; then the note is as it was.
+    /// The reason of the failure; the note is then unchanged.
     pub fn change_durably(&self, change: impl FnOnce(&mut PairNote)) -> Result<(), IvStoreError> {
         let mut state = self.lock();
         let before = state.note;
@@ -73,7 +73,7 @@ impl Memory {
         written
     }
 
-    /// Makes durable what could not be written before.
+    /// Writes the note again after a failed write.
     pub fn write_again(&self) {
         let mut state = self.lock();
         if state.durable != state.note && self.write(&mut state).is_ok() {
@@ -81,12 +81,12 @@ impl Memory {
         }
     }
 
-    /// Something is about to be used that the peer has not noted. Whether that is durable.
+    /// Numbers are about to be used that the peer has not recorded. Returns whether that is durable.
     pub fn go_alone(&self) -> bool {
         self.change(|note| note.unmerged = !planted(Fault::AloneForgotten))
     }
 
-    /// Whether an operator has said that this gateway is to go on with the records that it has; said once, it holds once.
+    /// Whether an operator has accepted the records of this gateway as they are; an acceptance is used once.
     pub fn take_acceptance(&self) -> bool {
         let mut holds = false;
         let taken = self.store.take_acceptance(|| {
@@ -103,7 +103,7 @@ impl Memory {
         holds
     }
 
-    /// The gateway is active and needs no operator's word: one that was said is not to be found when it would say something else.
+    /// Deletes an acceptance that the active gateway does not need, so that it is not applied to a later situation.
     pub fn forget_acceptance(&self) {
         match self.store.forget_acceptance() {
             Ok(false) => {}
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// A gateway that was killed between the two waited for ever for what the operator had said.
+    /// A gateway that was killed between the two steps waited forever for the acceptance that it had deleted.
     #[test]
     fn an_operators_word_is_there_until_what_follows_from_it_is_durable() {
         let directory = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ mod tests {
         assert!(!memory.take_acceptance(), "said once, it holds once");
     }
 
-    /// As a full disk: the file cannot be replaced.
+    /// Like a full disk: the file cannot be replaced.
     #[test]
     fn what_cannot_be_written_is_written_when_there_is_room_again() {
         let directory = tempfile::tempdir().unwrap();

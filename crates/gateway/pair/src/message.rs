@@ -5,20 +5,20 @@ use std::fmt;
 use forebay_state::Record;
 use serde::{Deserialize, Serialize};
 
-/// The longest message in bytes: what a Noise message takes (Noise 3), less its tag.
+/// Maximum length of a message in bytes: that of a Noise message (Noise 3) without its tag.
 pub const LEN_MAX: usize = 65_535 - 16;
-/// Most records in a message; with replay windows that have gaps fewer fit.
+/// Maximum number of records in a message; with replay windows that have gaps fewer fit.
 pub const RECORDS_MAX: usize = 256;
-/// Version of what is said.
+/// Version of the messages.
 const VERSION: u32 = 5;
 
-/// Who speaks, as the first message of each side.
+/// The identity of a gateway: the first message of each side.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// Of what is said.
+    /// Version of the messages.
     pub version: u32,
-    /// How numbers are divided between the two.
+    /// Version of the division of numbers between the two.
     pub division: u32,
     /// 0 or 1.
     pub number: u8,
@@ -26,13 +26,13 @@ pub struct Hello {
     pub addresses: Vec<String>,
 }
 
-/// Why two gateways are no pair.
+/// Reasons for which two gateways are not a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// They speak different versions: the peer's.
+    /// They use different versions of messages: the peer's.
     Version(u32),
-    /// They divide numbers in different ways: the peer's.
+    /// They divide numbers in different ways: the peer's version.
     Division(u32),
     /// Both have this number.
     Number(u8),
@@ -41,7 +41,7 @@ pub enum Mismatch {
 }
 
 impl Hello {
-    /// That of this program.
+    /// The identity of this gateway.
     pub fn new(number: u8, mut addresses: Vec<String>) -> Hello {
         addresses.sort();
         Hello { version: VERSION, division: forebay_state::Territory::DIVISION, number, addresses }
@@ -50,7 +50,7 @@ impl Hello {
     /// Whether the peer is the other gateway of this one's pair.
     ///
     /// # Errors
-    /// What keeps them from being one.
+    /// The first mismatch.
     pub fn check(&self, peer: &Hello) -> Result<(), Mismatch> {
         if peer.version != self.version {
             return Err(Mismatch::Version(peer.version));
@@ -96,65 +96,65 @@ impl fmt::Display for Mismatch {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Message {
-    /// The sender lives.
+    /// A heartbeat.
     Beat {
         /// Whether it is active.
         active: bool,
         /// The highest term that it knows.
         term: u64,
-        /// Whether it is the one to become active.
+        /// Whether it is the preferred gateway.
         preferred: bool,
         /// Whether it has records that the receiver may not have.
         unmerged: bool,
-        /// Whether it does not have everything of the receiver.
+        /// Whether it lacks records of the receiver.
         wants: bool,
-        /// The newest session in which its records come: the random name of its process, and a number, zero before the first.
+        /// The newest session of its records: the random name of its process, and a number, zero before the first.
         session: (u64, u64),
         /// Whether that session has not ended.
         open: bool,
         /// Whether its records were never complete: those of a new or an empty directory.
         blank: bool,
-        /// Whether its records are complete whatever the receiver has: it is active without lacking any, or went on alone last.
+        /// Whether its records are complete regardless of the receiver's: it is active and lacks none, or continued alone last.
         whole: bool,
     },
-    /// From now on the sender's records come by this connection.
+    /// From now on, the sender's records come over this connection.
     Session {
         /// A random name of the sender's process.
         process: u64,
         /// Rises within the process.
         number: u64,
     },
-    /// These are to be noted before they are used.
+    /// Records that the receiver has to record before they are used.
     Note {
-        /// What is acknowledged.
+        /// The number to acknowledge.
         at: u64,
         /// The records.
         records: Vec<Record>,
     },
-    /// All notes up to this one are noted.
+    /// The receiver has recorded all messages up to this one.
     Noted {
-        /// The number of the last.
+        /// The number of the last message.
         at: u64,
     },
-    /// A part of all records of the sender, which may go beyond those of the receiver.
+    /// A part of all records of the sender, some of which the receiver may lack.
     Merge {
         /// The records.
         records: Vec<Record>,
-        /// Whether the sender is active: then its replay windows are those that hold.
+        /// Whether the sender is active: its replay windows are then valid.
         active: bool,
-        /// The highest term that the sender knows: behind these the receiver's records are complete up to it.
+        /// The highest term that the sender knows: with these records, those of the receiver are complete up to it.
         term: u64,
-        /// Counts how often the sender has sent everything, so that a late answer counts for nothing that was sent after it.
+        /// The number of this transmission of all records, so that a late answer counts for no later transmission.
         number: u64,
-        /// Whether these are the last.
+        /// Whether this is the last part.
         last: bool,
     },
-    /// All of them are merged.
+    /// All records of a transmission are merged.
     Merged {
-        /// Of which time that they were sent.
+        /// The number of the transmission.
         number: u64,
     },
-    /// The sender has ended its data plane; the receiver is to take over.
+    /// The sender has ended its data plane; the receiver should take over.
     Resign {
         /// The highest term that it knows.
         term: u64,
@@ -165,16 +165,16 @@ pub enum Message {
 
 /// The bytes of a message.
 pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
-    // Of plain data with string keys, which serialises.
+    // Plain data with string keys always serialises.
     serde_json::to_vec(message).unwrap_or_default()
 }
 
-/// The message with these bytes; `None` if it is none.
+/// The message with these bytes; `None` if they are not a message.
 pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
     if bytes.len() > LEN_MAX { None } else { serde_json::from_slice(bytes).ok() }
 }
 
-/// Divides records into messages that are short enough.
+/// Divides records into messages of permitted length.
 pub fn chunks(records: &[Record]) -> Vec<&[Record]> {
     let mut chunks = Vec::new();
     let (mut first, mut room) = (0, LEN_MAX / 2);

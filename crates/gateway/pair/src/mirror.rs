@@ -11,17 +11,17 @@ use forebay_ipsec::Received;
 use forebay_planted::{Fault, planted};
 use forebay_state::{IvStore, IvStoreError, Plausible, Rate, Record, SequenceId, WindowNote};
 
-/// Numbers that a note on the disk is ahead, at least and at most.
+/// Minimum and maximum of numbers by which a record on the disk is ahead.
 const AHEAD: (u64, u64) = (64, 1 << 24);
-/// From here on the top of a window has not moved by packets: a peer that is a pair itself has taken over, in another stripe.
+/// A larger step of a window's top is not caused by packets: a peer that is itself a pair has taken over, in another stripe.
 const JUMP: u64 = 1 << 20;
 
-/// A window as the active gateway has noted it, and as it is on the disk here.
+/// A window as the active gateway has recorded it, and as it is on the disk here.
 #[derive(Clone, Debug)]
 struct Window {
     received: Received,
     disk: u64,
-    /// How far the top has moved by packets, in all and lately.
+    /// How far packets have moved the top, in total and recently.
     moved: u64,
     rate: Rate,
 }
@@ -37,26 +37,26 @@ impl Window {
 pub struct Mirror {
     store: IvStore,
     known: BTreeMap<SequenceId, Window>,
-    /// The windows when this gateway became active: what the peer had noted by then.
+    /// The windows that the peer had recorded when this gateway became active.
     base: BTreeMap<SequenceId, Received>,
-    /// Windows that are merged when the data plane has stopped: while it runs, the notes are its own.
+    /// Windows that are merged when the data plane has stopped; while it runs, the records are its own.
     owed: Vec<WindowNote>,
-    /// What this gateway had received itself of those that were merged when its data plane stopped. The other one gets that,
-    /// and not the limits back that it has noted ahead: it would refuse the packets up to them.
+    /// The packets that this gateway had itself received in windows that were merged when its data plane stopped. The other gateway gets these,
+    /// not its own limits, which are ahead: it would refuse the packets up to them.
     own: BTreeMap<SequenceId, Received>,
 }
 
-/// Whose notes of replay windows are to hold.
+/// Which records of replay windows are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
-    /// The newer ones: of an active gateway whose peer has none of its own.
+    /// The newer ones: those of an active gateway whose peer has none of its own.
     New,
-    /// Both: what either says was received counts as received.
+    /// Both: a number that either has received counts as received.
     Both,
 }
 
 impl Mirror {
-    /// The records in a store that has no replica.
+    /// The mirror of records in a store without a replica.
     pub fn new(store: IvStore) -> Mirror {
         Mirror {
             store,
@@ -67,7 +67,7 @@ impl Mirror {
         }
     }
 
-    /// Every record that is here, for the other gateway: of an `active` one those by which it goes, of one that was active what
+    /// All records here, for the other gateway: those in use if this gateway is `active`; after it was active, the packets that
     /// it has received itself.
     ///
     /// # Errors
@@ -85,11 +85,11 @@ impl Mirror {
         Ok(records)
     }
 
-    /// Notes records of the active gateway; durable when this returns. Times are of a monotonic clock. Returns the SAs whose windows
-    /// it would have put back: what is certain here stays so.
+    /// Records the active gateway's records; durable when this returns. Times are monotonic. Returns the SAs whose windows
+    /// would have been lowered: certainly received numbers stay received.
     ///
     /// # Errors
-    /// If they cannot be written, or go beyond what is `plausible`; then nothing is noted.
+    /// If they cannot be written, or exceed what is `plausible`; then nothing is recorded.
     pub fn note(
         &mut self,
         records: &[Record],
@@ -129,7 +129,7 @@ impl Mirror {
             let top = window.received.top;
             let is_exact = !window.received.missing.is_empty() || window.received.certain == top;
             window.moved += Some(top.saturating_sub(before)).filter(|moved| *moved < JUMP).unwrap_or(0);
-            // As many as came in a second: if both gateways end, so many are refused.
+            // The packets of a second: if both gateways end, that many are refused.
             let ahead = window.rate.lately(now, window.moved).clamp(AHEAD.0, AHEAD.1);
             let is_near = window.disk.saturating_sub(top) <= 2 * ahead;
             if top <= window.disk && is_near && !is_exact {
@@ -146,14 +146,14 @@ impl Mirror {
         Ok(put_back)
     }
 
-    /// Merges records that the other gateway made while it could not send them. Whether numbers were used or received there
-    /// that the data plane here, which runs, does not know: then it is to be started again behind [`Mirror::settle`].
+    /// Merges records that the other gateway made while it could not send them. Returns whether numbers were used or received there
+    /// that the running data plane does not know: it then has to restart after [`Mirror::settle`].
     ///
     /// # Errors
-    /// If they cannot be written, or go beyond what is `plausible`; then nothing is merged.
+    /// If they cannot be written, or exceed what is `plausible`; then nothing is merged.
     pub fn merge_running(&mut self, records: &[Record], plausible: Plausible) -> Result<bool, IvStoreError> {
         for note in records.iter().filter_map(WindowNote::of) {
-            // The data plane may have come far since.
+            // The data plane may have received many packets since.
             let known = self.base.get(&note.id).map_or(0, |known| known.top);
             plausible.number("received number", note.id, known, note.received.top)?;
         }
@@ -171,7 +171,7 @@ impl Mirror {
         Ok(raised)
     }
 
-    /// Writes what is known exactly, before the data plane starts here, or when it has ended and this gateway `stands_by`.
+    /// Writes the exact windows, before the data plane starts here, or when it has ended and this gateway `stands_by`.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -199,14 +199,14 @@ impl Mirror {
     }
 
     fn put(&self, notes: &[WindowNote]) -> Result<(), IvStoreError> {
-        // Which of them an SA has is not known here. When they are written is said for the oldest to be forgotten first.
+        // It is not known here which of them an SA uses. The time of the write makes the journal forget the oldest first.
         self.store.put_windows(notes, 0, &|_| true)
     }
 }
 
-/// What the active gateway says, without what would put the window back: a peer with an older state directory, or an attacker with the
-/// key of the link, could have recorded packets taken again. So the certain number does not fall, and up to it no number is missing that
-/// was not missing before. `None` if the top itself is below what is certain.
+/// The window of the active gateway, without anything that would lower the window here: otherwise a peer with an older state directory, or
+/// an attacker with the key of the link, could make recorded packets acceptable again. The certain number does not fall, and up to it no number
+/// becomes missing that was not missing before. `None` if the top itself is below the certain number.
 fn forward(known: &Received, said: &Received) -> Option<Received> {
     if said.top < known.certain {
         return None;
@@ -226,7 +226,7 @@ fn forward(known: &Received, said: &Received) -> Option<Received> {
     Some(Received { top: said.top, certain: said.certain.max(known.certain), missing })
 }
 
-/// What was received by either: a number is missing if both miss it, or one does not reach it.
+/// The union of two windows: a number is missing if both miss it, or if one misses it and the other does not reach it.
 fn union(one: &Received, other: &Received) -> Received {
     let (low, high) = if one.top <= other.top { (one, other) } else { (other, one) };
     let mut missing = Vec::new();
@@ -242,7 +242,7 @@ fn union(one: &Received, other: &Received) -> Received {
     Received { top: high.top, certain: one.certain.max(other.certain), missing }
 }
 
-/// Whether a window has numbers that another one lacks: behind its top, or in its gaps.
+/// Whether a window has numbers that another one lacks: above its top, or in its gaps.
 fn adds(window: &Received, known: &Received) -> bool {
     let both = union(window, known);
     both.top > known.top || both.missing != known.missing

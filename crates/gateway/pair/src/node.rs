@@ -38,30 +38,30 @@ use super::mirror::Mirror;
 use super::outbox::{Meanwhile, Outbox};
 use super::source::Source;
 
-/// How often time passes.
+/// Interval of [`Shared::pass_time`].
 const TICK: Duration = Duration::from_millis(10);
-/// Between two sessions: one that fails is not tried again at once.
+/// Minimum time between the beginnings of two sessions.
 const SESSION_AGAIN: Duration = Duration::from_secs(1);
-/// How long after all records were sent they are sent again to a peer that says that it lacks some.
+/// Time after which all records are sent again to a peer that reports that it lacks some.
 const MERGE_AGAIN: Duration = Duration::from_secs(3);
-/// Between two announcements of the shared addresses, and while the peer may have them too.
+/// Interval between announcements of the shared addresses; the second one while the peer may have them too.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);
 const ANNOUNCE_OFTEN: Duration = Duration::from_millis(250);
-/// How long a gateway that starts waits for its peer, as a multiple of the time after which it is dead.
+/// Time that a starting gateway waits for its peer, as a multiple of `silence`.
 const START_TIMEOUT: u32 = 4;
 
-/// What the data plane is to do.
+/// What the data plane should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Not run.
     Standby,
     /// Run.
     Active,
-    /// Start again, because the peer was active at the same time and has used or received numbers that are not known here.
+    /// Restart, because the peer was active at the same time and has used or received numbers that are not known here.
     Restart,
 }
 
-/// Why a gateway cannot be one of a pair.
+/// Errors that prevent a gateway from being one of a pair.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PairError {
@@ -69,9 +69,9 @@ pub enum PairError {
     Key(KeyError),
     /// The state directory.
     State(IvStoreError),
-    /// The state directory is of the other gateway: its number, and this one's.
+    /// The state directory belongs to the other gateway: its number, and this one's.
     Number(u8, u8),
-    /// An address cannot be listened at.
+    /// The gateway cannot listen at an address.
     Listen(SocketAddr, io::Error),
     /// A thread.
     System(io::Error),
@@ -124,21 +124,21 @@ pub struct PairStatus {
     pub term: u64,
     /// Connections to the peer.
     pub links: usize,
-    /// The role of the peer, if it is heard.
+    /// The role of the peer, if its heartbeats arrive.
     pub peer: Option<Role>,
     /// Whether the standby has every record.
     pub in_sync: bool,
     /// Messages with records that the peer has not acknowledged yet.
     pub waiting: u64,
-    /// Those that it has.
+    /// Messages that the peer has acknowledged.
     pub noted: u64,
-    /// What a message and its acknowledgement take.
+    /// Time from a message to its acknowledgement, smoothed.
     pub takes: Duration,
-    /// How often this gateway has become active since it started.
+    /// Number of times that this gateway has become active since its start.
     pub take_overs: u64,
-    /// When it did last, since the Unix epoch, and why.
+    /// The last time, since the Unix epoch, and the reason.
     pub last: Option<(Duration, &'static str)>,
-    /// Because of what it would be active if its records were complete; `None` if it does not wait for that.
+    /// The reason for which it would be active if its records were complete; `None` if it does not wait for records.
     pub waits: Option<&'static str>,
     /// Records and terms of the peer that were refused.
     pub refused: u64,
@@ -147,7 +147,7 @@ pub struct PairStatus {
 /// The clocks of a gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
-    /// Monotonic: nobody sets it.
+    /// Monotonic time.
     pub monotonic: fn() -> Duration,
     /// The time since the Unix epoch.
     pub unix: fn() -> Duration,
@@ -178,11 +178,11 @@ struct Link {
     heard: Duration,
 }
 
-/// All records that are to be sent in a session, by its connection.
+/// A transmission of all records in a session.
 struct Everything {
     session: u64,
     link: u64,
-    /// How often everything was sent with it.
+    /// The number of this transmission.
     number: u64,
     /// Whether this gateway is active.
     active: bool,
@@ -190,22 +190,22 @@ struct Everything {
 
 struct State {
     election: Election,
-    /// What the peer says of the records of this gateway, and of its own.
+    /// The peer's last report about this gateway's records, and about its own.
     peer_wants: bool,
     peer_unmerged: bool,
     peer_blank: bool,
     peer_whole: bool,
     /// Whether this gateway and its peer together may lack records.
     lacks_together: bool,
-    /// Everything of the peer is here up to this term, and came in this session.
+    /// All records of the peer up to this term are here, and arrived in this session.
     complete: Option<u64>,
     received_session: Option<(u64, u64)>,
-    /// This gateway is active without something that the peer has, or may have.
+    /// This gateway is active without records that the peer has, or may have.
     lacks: bool,
-    /// When records of the peer were taken last, and how many were refused.
+    /// When records of the peer were accepted last, and how many were refused.
     noted_at: Option<Duration>,
     refused: u64,
-    /// When time passed last, and when it was looked for an operator's word.
+    /// The last call of [`Shared::pass_time`], and the last look for an operator's acceptance.
     passed: Duration,
     asked: Duration,
     links: BTreeMap<u64, Link>,
@@ -215,27 +215,27 @@ struct State {
     session_began: Option<Duration>,
     /// Sessions so far.
     sessions: u64,
-    /// By which connection the peer's records come.
+    /// The connection from which the peer's records are accepted.
     source: Source,
-    /// How often everything was sent; whether it was in this session, and was merged.
+    /// Transmissions of all records so far; whether there was one in this session, and whether the peer has merged it.
     merges: u64,
     merge_sent: bool,
     merged: bool,
-    /// When everything was sent last.
+    /// When all records were sent last.
     merge_sent_at: Duration,
-    /// Whether the peer has sent everything over a connection that is still there.
+    /// The connection, if it still exists, over which the peer has sent all its records.
     received: Option<u64>,
-    /// Whether the data plane runs, or is about to.
+    /// Whether the data plane runs or is about to start.
     running: bool,
     restart: bool,
-    /// Connections whose records count as merged when the data plane starts again, and which of the times that they were sent.
+    /// Connections whose records count as merged when the data plane restarts, and the number of the transmission.
     owed: Vec<(u64, u64)>,
     take_overs: u64,
     last: Option<(Duration, &'static str)>,
     beaten: Duration,
     /// Errors of connections that were logged, and when.
     said: BTreeMap<String, Duration>,
-    /// Addresses that the peer has come from.
+    /// Addresses from which the peer has connected.
     known: BTreeSet<IpAddr>,
     /// Limits the log lines about unknown hosts.
     strangers: Limiter,
@@ -251,14 +251,14 @@ struct Shared {
     store: IvStore,
     memory: Arc<Memory>,
     outbox: Outbox,
-    /// Locked before the state, by whoever needs both.
+    /// Locked before the state by threads that need both.
     mirror: Mutex<Mirror>,
     state: Mutex<State>,
     work: mpsc::Sender<Work>,
     /// Monotonic, and the time since the Unix epoch.
     clock: fn() -> Duration,
     unix_time: fn() -> Duration,
-    /// Whether there are threads for what takes time.
+    /// Whether there are threads for slow operations.
     has_threads: bool,
     ended: AtomicBool,
 }
@@ -269,7 +269,7 @@ pub struct Pair {
     claim: Arc<Lock>,
 }
 
-/// The time on a clock that nobody sets.
+/// Monotonic time.
 #[allow(clippy::disallowed_methods)] // silence is measured by it; the election is told it
 fn clock() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -286,7 +286,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Pair {
-    /// Starts by `config` with the records in `store`, which `claim` keeps others from.
+    /// Starts with the settings `config` and the records in `store`, which `claim` locks.
     ///
     /// # Errors
     /// See [`PairError`].
@@ -301,7 +301,7 @@ impl Pair {
         let (pair, mut notes) =
             Pair::new(config, (store, claim), process, Clocks { monotonic: clock, unix: unix_time }, None)?;
         let shared = pair.shared.clone();
-        // Gateway 0 is connected to, gateway 1 connects.
+        // Gateway 0 listens, gateway 1 connects.
         if config.number == 0 {
             for &address in &config.listen {
                 let listener =
@@ -332,7 +332,8 @@ impl Pair {
         Ok(pair)
     }
 
-    /// One without threads and connections. `process` is a random name. `meanwhile` is called where records wait for the peer, if no thread reads what it says.
+    /// A gateway without threads and connections. `process` is a random name. `meanwhile` is called while records wait for the peer, if no thread reads its
+    /// messages.
     fn new(
         config: &forebay_config::Pair,
         (store, claim): (IvStore, Lock),
@@ -414,7 +415,7 @@ impl Pair {
         Ok((Pair { shared, claim: Arc::new(claim) }, Notes::new(works)))
     }
 
-    /// What the data plane is to do now.
+    /// What the data plane should do now.
     pub fn verdict(&self) -> Verdict {
         let state = lock(&self.shared.state);
         match state.election.role() {
@@ -424,12 +425,12 @@ impl Pair {
         }
     }
 
-    /// How often the shared addresses are to be announced now; `None`: not at all, because the peer may have taken over, and an
+    /// The interval of announcements of the shared addresses; `None`: no announcements, because the peer may have taken over, and an
     /// announcement would move the traffic back.
     pub fn announce_every(&self) -> Option<Duration> {
         let state = lock(&self.shared.state);
-        // One that has just stood down may have a data plane and the addresses for a moment. Hosts that hear it then ignore what
-        // the other one announces for a second (Linux: `locktime`).
+        // A gateway that has just become the standby may have a data plane and the addresses for a moment. Hosts that receive its
+        // announcement would then ignore those of the other one for a second (Linux: `locktime`).
         if state.election.role() != Role::Active {
             return None;
         }
@@ -440,14 +441,14 @@ impl Pair {
         }
     }
 
-    /// What the data plane starts with: the records, which the peer notes from now on, and the claim of their directory.
+    /// The input of a data plane that starts: the records, of which the peer keeps a copy from now on, and the lock of their directory.
     ///
     /// # Errors
-    /// If what is known of the peer's records cannot be written.
+    /// If the peer's records cannot be written.
     pub fn prepare(&self) -> Result<(IvStore, Lock), IvStoreError> {
         let shared = &self.shared;
         lock(&shared.state).running = true;
-        // Held until the end, so that no record of the peer comes between what is written and what the peer is told.
+        // Held until the end, so that no record of the peer arrives between the write and the message to the peer.
         let mut mirror = lock(&shared.mirror);
         let settled = mirror.settle(false);
         let mut state = lock(&shared.state);
@@ -456,7 +457,7 @@ impl Pair {
             return Err(error);
         }
         state.restart = false;
-        // What was merged while the data plane ran is durable now.
+        // Records that were merged while the data plane ran are durable now.
         shared.remember(&state, None);
         for (link, number) in std::mem::take(&mut state.owed) {
             shared.send_on(&state, link, &Message::Merged { number });
@@ -465,7 +466,7 @@ impl Pair {
         Ok((store, Box::new(self.claim.clone())))
     }
 
-    /// The data plane has ended, and everything is recorded: what the peer has sent meanwhile is merged.
+    /// Call this when the data plane has ended and recorded everything: records that the peer has sent meanwhile are merged.
     pub fn stopped(&self) {
         // As in [`Pair::prepare`].
         let mut mirror = lock(&self.shared.mirror);
@@ -480,7 +481,7 @@ impl Pair {
         }
     }
 
-    /// Has the peer take over at once, behind [`Pair::stopped`]: this gateway ends.
+    /// Makes the peer take over at once, because this gateway ends. Call it after [`Pair::stopped`].
     pub fn resign(&self) {
         self.shared.ended.store(true, Ordering::Relaxed);
         let state = lock(&self.shared.state);
@@ -528,15 +529,15 @@ impl Drop for Pair {
 }
 
 impl Shared {
-    /// Everything that is due by now.
+    /// Does everything that is due by now.
     fn pass_time(self: &Arc<Shared>) {
         let now = (self.clock)();
         let mut state = lock(&self.state);
         let silent = |link: &Link| now.saturating_sub(link.heard) > self.settings.silence;
-        // Whoever reads the connection sees its end, and removes it.
+        // The thread that reads the connection sees its end, and removes it.
         state.links.values().filter(|link| silent(link)).for_each(|link| link.speaker.end());
         if now.saturating_sub(std::mem::replace(&mut state.passed, now)) > self.settings.silence {
-            // The process was suspended, and the peer has gone on without it.
+            // The process was suspended, and the peer has continued without it.
             state.complete = None;
         }
         let waited = state.election.waits();
@@ -547,7 +548,7 @@ impl Shared {
             && let Err(error) =
                 self.memory.change_durably(|note| remember(note, &state.election, step, state.lacks))
         {
-            // Who does not know after a crash that it was active in a term must not have been, and nobody has heard of it yet.
+            // The gateway must not be active in a term that it would not know after a crash. No other gateway has learnt of the term yet.
             (state.election, step) = (before, None);
             if now.saturating_sub(state.asked) >= SESSION_AGAIN {
                 state.asked = now;
@@ -565,7 +566,7 @@ impl Shared {
                  on with what it has"
             );
         }
-        // Also where the peer is preferred and waits for this gateway's records.
+        // Also if the peer is preferred and waits for this gateway's records.
         let lacks = state.election.role() == Role::Standby && !complete.of_both && !complete.alone;
         let asks = lacks && now.saturating_sub(state.asked) >= SESSION_AGAIN;
         if asks {
@@ -615,26 +616,26 @@ impl Shared {
         }
     }
 
-    /// What is known of the records here. As long as the peer counts as the one that went on alone, it may start so again.
+    /// Completeness of the records here. As long as the peer counts as the gateway that continued alone, it may start alone again.
     fn complete(&self, state: &State) -> Complete {
         let of_both = self.has_merged(state) && !state.peer_unmerged;
         let note = self.memory.note();
         Complete { of_both, alone: note.was_alone() || note.blank && planted(Fault::EmptyServes) }
     }
 
-    /// Whether everything of the peer is here.
+    /// Whether all records of the peer are here.
     fn has_merged(&self, state: &State) -> bool {
         state.complete.is_some_and(|complete| complete >= state.election.term())
     }
 
-    /// Whether the records here are complete, whatever the peer has.
+    /// Whether the records here are complete, regardless of the peer's.
     fn is_whole(&self, state: &State) -> bool {
         let serves = state.election.role() == Role::Active && !state.lacks;
         serves || self.memory.note().was_alone()
     }
 
-    /// Whether this gateway and its peer together have everything: of two of which one has lost its directory, the other one has
-    /// to have it by itself, unless neither was ever active.
+    /// Whether this gateway and its peer together have all records: if one has lost its directory, the other one has
+    /// to be complete by itself, unless neither was ever active.
     fn has_all(&self, state: &State) -> bool {
         match (self.memory.note().blank, state.peer_blank) {
             _ if state.election.term() == 0 => true,
@@ -644,7 +645,7 @@ impl Shared {
         }
     }
 
-    /// Does what the election says.
+    /// Performs a step of the election.
     fn take(&self, state: &mut State, step: Option<Step>) {
         match step {
             None => return,
@@ -660,7 +661,7 @@ impl Shared {
                 );
             }
             Some(Step::StandDown(why)) => {
-                // What it has recorded last, the peer may not have kept.
+                // The peer may not have kept its last records.
                 (state.merge_sent, state.merged) = (false, false);
                 tracing::warn!(
                     term = state.election.term(),
@@ -669,17 +670,17 @@ impl Shared {
                 );
             }
         }
-        // What the peer has done since is not here.
+        // Later records of the peer are not here.
         state.complete = None;
         self.remember(state, step);
     }
 
-    /// A term outlives the process, so that no other gateway is active in one that was.
+    /// Records the term, so that no two processes are active in the same one.
     fn remember(&self, state: &State, step: Option<Step>) {
         self.memory.change(|note| remember(note, &state.election, step, state.lacks));
     }
 
-    /// Begins a session where there is none. Returns it where everything is to be sent in it.
+    /// Begins a session if there is none. Returns it if all records have to be sent in it.
     fn keep_session(&self, state: &mut State, now: Duration) -> Option<Everything> {
         if let Some((session, _)) = state.session
             && self.outbox.session() != Some(session)
@@ -691,7 +692,7 @@ impl Shared {
             let (&link, Link { speaker, .. }) = state.links.first_key_value().filter(|_| !waits)?;
             let speaker = speaker.clone();
             state.sessions += 1;
-            // Before any record. What fails ends the connection.
+            // Before any record. A failure ends the connection.
             speaker.say(&Message::Session { process: self.process, number: state.sessions });
             let session = self.outbox.open(Arc::new(move |message| speaker.say(message)));
             state.session = Some((session, link));
@@ -700,7 +701,7 @@ impl Shared {
         }
         let active = state.election.role() == Role::Active;
         let is_due = active || !state.running && (self.memory.note().unmerged || state.peer_wants);
-        // What a full disk at the peer did not take is sent again.
+        // Records that the peer did not accept because its disk was full are sent again.
         let again = state.peer_wants && now.saturating_sub(state.merge_sent_at) >= MERGE_AGAIN;
         let (session, link) = state.session.filter(|_| is_due && (!state.merge_sent || again))?;
         (state.merge_sent, state.merge_sent_at) = (true, now);
@@ -745,14 +746,14 @@ impl Shared {
         }
     }
 
-    /// Sends a message over a connection, if it is still there. What fails ends the connection.
+    /// Sends a message over a connection, if it still exists. A failure ends the connection.
     fn send_on(&self, state: &State, link: u64, message: &Message) {
         if let Some(link) = state.links.get(&link) {
             link.speaker.say(message);
         }
     }
 
-    /// The peer says this of itself.
+    /// Handles the state of the peer in a message.
     fn hear(&self, state: &mut State, heard: Heard) {
         if !state.election.is_plausible(heard.term) {
             state.refused += 1;
@@ -770,7 +771,7 @@ impl Shared {
         self.take(state, step);
         if step.is_none() && state.election.term() > term {
             if state.election.role() == Role::Active {
-                // The peer was active later than this gateway knew: both need what the other has.
+                // The peer was active later than this gateway knew: both need the records of the other.
                 (state.lacks, state.merge_sent, state.merged) = (true, false, false);
             }
             self.remember(state, None);
@@ -778,16 +779,16 @@ impl Shared {
     }
 }
 
-/// What a gateway notes of its role behind a step.
+/// Updates the note after a step of the election.
 fn remember(note: &mut PairNote, election: &Election, step: Option<Step>, lacks: bool) {
     note.term = election.term();
     if matches!(step, Some(Step::StandDown(_))) && !note.unmerged {
-        // The peer had everything, and may have taken over.
+        // The peer had all records, and may have taken over.
         note.complete = None;
     }
-    // Until the peer has merged everything.
+    // Until the peer has merged all records.
     note.unmerged |= step.is_some();
-    // Who takes over goes on with what it has, if only by an operator's word.
+    // A gateway that takes over continues with its records, even if only an operator has accepted them.
     let takes_over = matches!(step, Some(Step::TakeOver(_)));
     if takes_over || election.role() == Role::Active && !lacks {
         note.completed(note.term);

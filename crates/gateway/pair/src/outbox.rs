@@ -17,40 +17,40 @@ use forebay_state::{Ahead, Alone, NotNoted, Noting, Record, Replica};
 use super::memory::Memory;
 use super::message::{Message, chunks};
 
-/// How far ahead limits of replay windows are, at least: some times what a message takes between two machines.
+/// Minimum time by which limits of replay windows are ahead: a multiple of the time of a message between two machines.
 const AHEAD_MIN: Duration = Duration::from_millis(2);
-/// The same, as a multiple of what messages take.
+/// The same, as a multiple of the measured time of messages.
 const AHEAD_TIMES: u32 = 4;
 
-/// What sends messages to the peer; false if the connection is lost.
+/// A function that sends messages to the peer; false if the connection is lost.
 pub type Send = Arc<dyn Fn(&Message) -> bool + std::marker::Send + Sync>;
 
-/// Where no thread reads what the peer says: has it read what was sent, and reads its answers.
+/// If no thread reads the peer's messages: a function that lets the peer read, and reads its answers.
 pub type Meanwhile = Arc<dyn Fn() + std::marker::Send + Sync>;
 
 #[derive(Default)]
 struct State {
-    /// Counts sessions, so that an acknowledgement of an older one means nothing.
+    /// Counts sessions, so that an acknowledgement of an older one is ignored.
     session: u64,
     send: Option<Send>,
-    /// The numbers of the last message sent and acknowledged: they go on from session to session, so that what is acknowledged late
+    /// The numbers of the last message sent and acknowledged. They continue from session to session, so that a late acknowledgement
     /// counts for no message of a later session.
     sent: u64,
     acknowledged: u64,
-    /// Records that are being written, by the session that was the last when they were begun.
+    /// Counts of records in progress, by the session that was the newest when they were begun.
     writing: BTreeMap<u64, usize>,
-    /// What a message and its acknowledgement take, smoothed.
+    /// Time from a message to its acknowledgement, smoothed.
     takes: Duration,
-    /// How many messages were noted in all, and for how long the last one took.
+    /// Number of messages that the peer has acknowledged.
     noted: u64,
 }
 
-/// See the module. A copy is the same one.
+/// See the module. Clones share their state.
 #[derive(Clone)]
 pub struct Outbox {
     shared: Arc<(Mutex<State>, Condvar)>,
     memory: Arc<Memory>,
-    /// Longest wait for an acknowledgement: then the connection counts as lost.
+    /// Maximum wait for an acknowledgement; after that the connection counts as lost.
     timeout: Duration,
     clock: fn() -> Duration,
     meanwhile: Option<Meanwhile>,
@@ -63,8 +63,8 @@ impl fmt::Debug for Outbox {
 }
 
 impl Outbox {
-    /// One without a session. What is used without the peer is remembered. The peer may take as long as `timeout`; `clock`
-    /// is monotonic. With `meanwhile` nobody else makes the peer answer, so that nothing is waited for behind it.
+    /// An outbox without a session. `memory` records that numbers were used without the peer. The peer has to answer within `timeout`; `clock`
+    /// is monotonic. With `meanwhile`, only that function makes the peer answer, so there is no wait after it.
     pub fn new(
         memory: Arc<Memory>,
         timeout: Duration,
@@ -75,7 +75,7 @@ impl Outbox {
         Outbox { shared: Arc::default(), memory, timeout, clock, meanwhile }
     }
 
-    /// Begins a session; its number.
+    /// Begins a session and returns its number.
     pub fn open(&self, send: Send) -> u64 {
         let mut state = self.state();
         state.session += 1;
@@ -99,7 +99,7 @@ impl Outbox {
         state.send.is_some().then_some(state.session)
     }
 
-    /// The peer has merged everything that was sent in this session: from now on it has all that is used here.
+    /// The peer has merged all records of this session: from now on it has every record that is used here.
     pub fn merged(&self, session: u64) {
         let state = self.state();
         if state.send.is_some() && state.session == session {
@@ -107,7 +107,7 @@ impl Outbox {
         }
     }
 
-    /// The peer has noted all messages up to this one.
+    /// The peer has recorded all messages up to this one.
     pub fn acknowledge(&self, at: u64) {
         let mut state = self.state();
         state.acknowledged = state.acknowledged.max(at.min(state.sent));
@@ -115,19 +115,19 @@ impl Outbox {
         self.shared.1.notify_all();
     }
 
-    /// Messages that the peer has not noted yet, and how many it has in all.
+    /// Messages that the peer has not acknowledged yet, and the number of those that it has.
     pub fn counts(&self) -> (u64, u64) {
         let state = self.state();
         let waiting = if state.send.is_some() { state.sent - state.acknowledged.min(state.sent) } else { 0 };
         (waiting, state.noted)
     }
 
-    /// What a message and its acknowledgement take.
+    /// Time from a message to its acknowledgement, smoothed.
     pub fn takes(&self) -> Duration {
         self.state().takes
     }
 
-    /// Waits until no record is written that the session does not have.
+    /// Waits until no record is in progress that was begun before this session.
     pub fn settled(&self) {
         let mut state = self.state();
         let session = state.session;
@@ -152,7 +152,7 @@ impl Replica for Outbox {
         *state.writing.entry(session).or_default() += 1;
         let ticket = |at| Box::new(Ticket { outbox: self.clone(), began, session, at });
         if let Some(send) = state.send.clone() {
-            // The lock is held, so that messages have the order of their numbers.
+            // Under the lock, so that messages are sent in the order of their numbers.
             let mut is_sent = true;
             for chunk in chunks(records) {
                 state.sent += 1;
@@ -165,10 +165,10 @@ impl Replica for Outbox {
             state.send = None;
             self.shared.1.notify_all();
         }
-        // Who does not know after a crash that it went on alone would not tell the peer.
+        // A gateway that does not know after a crash that it continued alone would not send its records to the peer.
         let durable = self.memory.go_alone();
         let alone = ticket(None);
-        // The ticket's end locks it.
+        // Dropping the ticket locks it.
         drop(state);
         match durable {
             true => Ok(alone),
@@ -179,7 +179,7 @@ impl Replica for Outbox {
     fn ahead(&self) -> Ahead {
         let state = self.state();
         match state.send {
-            // A message each.
+            // Each record costs one message.
             Some(_) => Ahead {
                 time: (state.takes * AHEAD_TIMES).max(AHEAD_MIN),
                 least: 2,
@@ -199,7 +199,7 @@ struct Ticket {
     outbox: Outbox,
     began: Duration,
     session: u64,
-    /// The message to be acknowledged, if it was sent.
+    /// The message to be acknowledged, if one was sent.
     at: Option<u64>,
 }
 

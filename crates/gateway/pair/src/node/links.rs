@@ -16,18 +16,18 @@ use crate::election::{Heard, Role};
 use crate::key::Key;
 use crate::message::Message;
 
-/// Between two attempts to connect; after a refusal, which does not pass by itself, the second.
+/// Time between two attempts to connect; the second one after a refusal, which does not end by itself.
 const AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
-/// Connections at a time that are not made yet.
+/// Maximum number of unfinished connections.
 const MOST: usize = 16;
-/// How long the same error is not logged again.
+/// Time for which the same error is not logged again.
 const SAID_FOR: Duration = Duration::from_secs(60);
 
-/// Accepts connections at an address. Strangers that say nothing, or not what a peer says, keep nobody out.
+/// Accepts connections at an address. Unknown hosts that send nothing, or no handshake of a peer, do not keep the peer out.
 pub(super) fn listen(shared: &Arc<Shared>, key: &Arc<Key>, listener: TcpListener) -> std::io::Result<()> {
     let (shared, key) = (shared.clone(), key.clone());
     let places = Places::new(MOST, []);
-    // So that the thread sees the end.
+    // So that the thread notices the end of the pair.
     listener.set_nonblocking(true)?;
     spawn("forebay-pair-link", move || {
         privileges::give_up();
@@ -66,7 +66,7 @@ pub(super) fn dial(shared: &Arc<Shared>, key: &Arc<Key>, address: SocketAddr) ->
 }
 
 impl Shared {
-    /// Makes a connection of a stream and reads what comes until it ends; why it did.
+    /// Opens a connection over a stream and reads messages until it ends; returns the reason.
     fn talk(
         &self,
         stream: TcpStream,
@@ -84,12 +84,12 @@ impl Shared {
         if let Err(error) = sender.send(&beat) {
             return error.into();
         }
-        // The first message shows that the peer is there, and not an attacker who replays what it once said.
+        // The first message shows that this is the peer, and not an attacker who replays its handshake.
         let mut message = match receiver.receive() {
             Ok(message) => message,
             Err(error) => return error,
         };
-        // It is the peer: from now on no unknown host keeps its address out.
+        // It is the peer: from now on, no unknown host keeps its address out.
         if let Some(place) = place {
             lock(&self.state).known.insert(address.ip());
             place.settle();
@@ -114,7 +114,7 @@ impl Shared {
         ended
     }
 
-    /// A connection is there from now on; its number.
+    /// Adds a connection and returns its number.
     pub(super) fn connected(&self, speaker: Arc<dyn Speaker>) -> u64 {
         let mut state = lock(&self.state);
         let link = state.next_link;
@@ -123,7 +123,7 @@ impl Shared {
         link
     }
 
-    /// A connection is gone. Whether it was the last.
+    /// Removes a connection and returns whether it was the last.
     pub(super) fn disconnected(&self, link: u64) -> bool {
         let mut state = lock(&self.state);
         state.links.remove(&link);
@@ -139,26 +139,26 @@ impl Shared {
         was_last
     }
 
-    /// Does what a message says; `None` if the connection is to end.
+    /// Handles a message; `None` if the connection has to end.
     pub(super) fn read(&self, link: u64, message: Message) -> Option<()> {
         let mut state = lock(&self.state);
         state.links.get_mut(&link)?.heard = (self.clock)();
         let is_session = state.session.is_some_and(|(_, at)| at == link);
         match message {
-            // Its records have come since by a connection that was faster.
+            // Newer records have arrived over a faster connection.
             Message::Beat { session, .. } if state.source.is_behind(session) => {}
             Message::Beat { active, term, preferred, unmerged, wants, session, open, blank, whole } => {
                 let role = if active { Role::Active } else { Role::Standby };
                 state.peer_wants = wants;
                 (state.peer_unmerged, state.peer_blank, state.peer_whole) = (unmerged, blank, whole);
                 if unmerged && (!open || Some(session) != state.received_session) {
-                    // It has used something that it could not send, or sends it in another session.
+                    // It has used numbers whose records it could not send, or sends them in another session.
                     state.complete = None;
                 }
                 self.hear(&mut state, Heard { role, term, preferred, resigned: false });
             }
             Message::Noted { at } if is_session => self.outbox.acknowledge(at),
-            // One for what was sent before says nothing of what was used between the two.
+            // An answer to an earlier transmission does not cover numbers that were used since.
             Message::Merged { number } if is_session && state.merge_sent && number == state.merges => {
                 state.merged = true;
                 if let Some((session, _)) = state.session {
@@ -170,7 +170,7 @@ impl Shared {
             // Of a session that has ended.
             Message::Noted { .. } | Message::Merged { .. } => {}
             Message::Session { process, number } => state.source.begin(process, number, link),
-            // Sent before the peer went on by another connection, and late.
+            // Sent before the peer changed to another connection, and late.
             Message::Note { .. } | Message::Merge { .. } if !state.source.is(link) => {}
             Message::Note { at, records } => self.work.send(Work::Note { link, at, records }).ok()?,
             Message::Merge { records, active, term, number, last } => {
@@ -184,12 +184,12 @@ impl Shared {
         Some(())
     }
 
-    /// Logs why a connection ended or was not made: each reason seldom, and those of unknown hosts together seldom.
+    /// Logs the reason for which a connection ended or failed: each reason at a limited rate, and those of unknown hosts together at a limited rate.
     fn complain(&self, address: SocketAddr, side: Side, error: &ChannelError) {
         if self.ended.load(Ordering::Relaxed) {
             return;
         }
-        // The peer's port is another one each time.
+        // The peer's port is different each time.
         let (text, now) = (format!("{}: {error}", address.ip()), (self.clock)());
         let mut state = lock(&self.state);
         state.said.retain(|_, at| now.saturating_sub(*at) < SAID_FOR);

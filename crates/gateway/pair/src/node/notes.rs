@@ -13,20 +13,20 @@ use crate::election::{Heard, Role};
 use crate::message::Message;
 use crate::mirror::Holds;
 
-/// Most records that a peer may have.
+/// Maximum number of records of a peer.
 const RECORDS_MAX: usize = 1 << 22;
 
-/// What the peer has sent.
+/// Messages of the peer with records.
 pub(super) enum Work {
     /// Records to note.
     Note { link: u64, at: u64, records: Vec<Record> },
     /// A part of all of its records.
     Merge { link: u64, records: Vec<Record>, active: bool, term: u64, number: u64, last: bool },
-    /// It has ended.
+    /// The peer has ended.
     Resign { term: u64 },
 }
 
-/// Takes what the peer has sent, in its order.
+/// Handles messages of the peer with records, in their order.
 pub(super) struct Notes {
     works: Receiver<Work>,
     /// Parts of all of the peer's records, by connection.
@@ -38,7 +38,7 @@ impl Notes {
         Notes { works, parts: BTreeMap::new() }
     }
 
-    /// Does the work until the end.
+    /// Works until the pair ends.
     pub(super) fn run(&mut self, shared: &Shared) {
         while !shared.ended.load(Ordering::Relaxed) {
             match self.works.recv_timeout(SESSION_AGAIN) {
@@ -51,7 +51,7 @@ impl Notes {
         }
     }
 
-    /// Does what there is now.
+    /// Handles the messages that are present.
     pub(super) fn run_once(&mut self, shared: &Shared) {
         while let Ok(work) = self.works.try_recv() {
             self.take(shared, work);
@@ -85,7 +85,7 @@ impl Notes {
             }
         };
         if let Err(error) = done {
-            // Nothing is acknowledged, so that the peer does not count on it; and this gateway does not count on what it has.
+            // There is no acknowledgement, so the peer does not rely on these records; this gateway's records do not count as complete.
             shared.lacks();
             if let IvStoreError::Implausible { .. } = error {
                 lock(&shared.state).refused += 1;
@@ -96,10 +96,10 @@ impl Notes {
 }
 
 impl Shared {
-    /// Notes records and acknowledges them. While this gateway is active itself, its own notes of windows hold; the peer will
-    /// send all of its again when it has stood down.
+    /// Records the peer's records and acknowledges them. While this gateway is active itself, its own records of windows are valid; the peer
+    /// sends all of its windows again when it has become the standby.
     fn note(&self, link: u64, at: u64, records: &[Record]) -> Result<(), IvStoreError> {
-        // A data plane that starts meanwhile has these records or the next that are sent.
+        // A data plane that starts meanwhile gets these records or the next ones.
         let mut mirror = lock(&self.mirror);
         let (now, plausible) = self.plausible();
         match self.holds() {
@@ -118,12 +118,12 @@ impl Shared {
         active: bool,
         term: u64,
     ) -> Result<(), IvStoreError> {
-        // One that stops meanwhile leaves them to be merged by whoever comes second.
+        // If the data plane stops meanwhile, the second thread merges the records.
         let mut mirror = lock(&self.mirror);
         let (now, plausible) = self.plausible();
         let raised = match self.holds() {
             Some(holds) => {
-                // What is here may be newer: of a peer that is not active, has an older directory, or lacks something.
+                // The records here may be newer if the peer is not active, has an older directory, or lacks records.
                 let is_newer = Some(term) >= self.memory.note().complete && !lock(&self.state).peer_wants;
                 let holds = if active && is_newer { holds } else { Holds::Both };
                 self.tell_of_put_back(&mirror.note(records, holds, now, plausible)?);
@@ -154,7 +154,7 @@ impl Shared {
             );
             state.restart = true;
         }
-        // Otherwise the peer goes on to count as the one that has them.
+        // Otherwise the peer continues to count as the gateway that has them.
         match (has_all, restarts) {
             (false, _) => {}
             (true, true) => state.owed.push((link, number)),
@@ -167,7 +167,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The time, and what may be said of records by now.
+    /// The time, and the limits of plausible records.
     fn plausible(&self) -> (Duration, Plausible) {
         let now = (self.clock)();
         let noted = lock(&self.state).noted_at;
@@ -183,14 +183,14 @@ impl Shared {
         );
     }
 
-    /// Something of the peer's was not taken.
+    /// Records of the peer were not accepted.
     fn lacks(&self) {
         self.memory.change(|note| note.complete = None);
         let mut state = lock(&self.state);
         (state.complete, state.received) = (None, None);
     }
 
-    /// Whose windows hold on this standby; `None` if it is none, or has a data plane that still ends.
+    /// Which windows are valid on this standby; `None` if it is not a standby, or if its data plane has not ended yet.
     fn holds(&self) -> Option<Holds> {
         let state = lock(&self.state);
         if state.running || state.election.role() == Role::Active {
