@@ -23,12 +23,12 @@ use crate::etcd::{Etcd, EtcdError, Found, Operation, Pair, Reply, Transaction};
 
 /// Longest answer, in bytes: the records of a share of a million SAs.
 const MAX_ANSWER: u64 = 256 << 20;
-/// Longest time for which one request watches.
+/// Maximum time of one watch request.
 const WATCHES: Duration = Duration::from_secs(10);
 /// Longest file with certificates or a key, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Why there is no client.
+/// Errors of opening the client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -36,7 +36,7 @@ pub enum ClientError {
     Unreadable(PathBuf, io::Error),
     /// Other users can read the private key: its permissions.
     Open(PathBuf, u32),
-    /// A file holds something else.
+    /// A file has other content.
     Malformed(PathBuf, &'static str),
 }
 
@@ -83,10 +83,10 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// For the servers that `config` names. Nothing is connected yet.
+    /// A client of the servers in `config`. It connects later.
     ///
     /// # Errors
-    /// If a file cannot be read, or holds something else.
+    /// If a file cannot be read, or has other content.
     pub fn open(config: &forebay_config::Cluster) -> Result<Client, ClientError> {
         let mut tls = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
@@ -106,14 +106,14 @@ impl Client {
             .timeout_connect(Some(patience / 2))
             .http_status_as_error(false)
             .max_redirects(0)
-            // What the environment says is for programs that people start.
+            // Proxies of the environment are for interactive programs.
             .proxy(None)
             .build();
         let endpoints = config.endpoints.iter().map(|url| url.trim_end_matches('/').to_owned()).collect();
         Ok(Client { agent: agent.into(), endpoints, current: AtomicUsize::new(0) })
     }
 
-    /// Asks the servers in turn, until one answers. What must not be done twice is not asked of another one once a server may
+    /// Tries the servers in turn, until one answers. A request that must not be performed twice is not sent to another server once one may
     /// have it.
     fn ask(&self, path: &str, request: &Value, may_repeat: bool) -> Result<Value, EtcdError> {
         let first = self.current.load(Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl Client {
                     if error.may_be_done() && !may_repeat {
                         return Err(error);
                     }
-                    // That one does not answer says more than that another one is not there.
+                    // A missing answer of one server is more informative than a refused connection of another.
                     if !failed.may_be_done() {
                         failed = error;
                     }
@@ -151,7 +151,7 @@ impl Client {
         let text = text.map_err(|error| EtcdError::Unanswered(format!("{endpoint}: {error}")))?;
         let answer: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
         if status.is_success() && answer.is_object() {
-            // A stream says its errors within.
+            // A stream contains its errors.
             return match answer.get("error") {
                 Some(error) => Err(refusal(endpoint, error)),
                 None => Ok(answer),
@@ -167,7 +167,7 @@ impl Client {
     /// after `revision`.
     ///
     /// # Errors
-    /// See [`EtcdError`]. The end of the time is none.
+    /// See [`EtcdError`]. The end of the time is not an error.
     pub fn watch(
         &self,
         (first, end): (&str, &str),
@@ -184,7 +184,7 @@ impl Client {
         let mut response = sent.map_err(|error| failure(endpoint, &error))?;
         let body = response.body_mut().with_config().limit(MAX_ANSWER).reader();
         for line in BufReader::new(body).lines() {
-            // Time is over, or the server has gone.
+            // The time has ended, or the server has stopped.
             let Ok(line) = line else { return Ok(()) };
             match serde_json::from_str::<WatchAnswer>(&line) {
                 Ok(WatchAnswer { result: Some(result), .. }) => {
@@ -209,7 +209,7 @@ impl Client {
     }
 }
 
-/// Whether a request that failed on the way can have arrived.
+/// Whether a request that failed can have arrived.
 fn failure(endpoint: &str, error: &ureq::Error) -> EtcdError {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
     use ureq::Timeout::{Connect, Resolve};
@@ -352,7 +352,7 @@ fn encoded(text: &str) -> String {
     STANDARD.encode(text)
 }
 
-/// The first key behind all that begin so.
+/// The first key after all with this prefix.
 fn behind(prefix: &str) -> String {
     let mut bytes = prefix.as_bytes().to_vec();
     // A prefix ends with a slash, which is no last byte.
@@ -379,7 +379,7 @@ fn ints<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
 
 fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let bytes = STANDARD.decode(String::deserialize(from)?).map_err(serde::de::Error::custom)?;
-    // What is no text is nothing of ours.
+    // Values that are not text are not the gateway's.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

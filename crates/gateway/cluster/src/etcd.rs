@@ -4,53 +4,53 @@ use std::fmt;
 
 /// A key-value store with leases and transactions, as etcd is.
 pub trait Etcd: fmt::Debug + Send + Sync {
-    /// A new lease of so many seconds: its number.
+    /// Grants a lease of so many seconds and returns its number.
     ///
     /// # Errors
     /// See [`EtcdError`].
     fn grant(&self, seconds: u64) -> Result<i64, EtcdError>;
 
-    /// Begins the time of a lease anew; false if it is gone.
+    /// Renews a lease; false if it has ended.
     ///
     /// # Errors
     /// See [`EtcdError`].
     fn keep(&self, lease: i64) -> Result<bool, EtcdError>;
 
-    /// Ends a lease, and removes what it holds. One that is gone is no error.
+    /// Ends a lease and removes its keys. A lease that has ended is not an error.
     ///
     /// # Errors
     /// See [`EtcdError`].
     fn revoke(&self, lease: i64) -> Result<(), EtcdError>;
 
-    /// Does what a transaction says.
+    /// Performs a transaction.
     ///
     /// # Errors
     /// See [`EtcdError`].
     fn transact(&self, transaction: &Transaction) -> Result<Reply, EtcdError>;
 }
 
-/// Operations that are done if all comparisons hold, or others; at once.
+/// An atomic transaction: some operations if all comparisons hold, otherwise others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
-    /// Keys and the revisions of their last changes; 0 for keys that are not there.
+    /// Keys and the revisions of their last changes; 0 for keys that do not exist.
     pub compare: Vec<(String, i64)>,
-    /// What is done if they hold.
+    /// Operations if they hold.
     pub then: Vec<Operation>,
-    /// What is done if they do not.
+    /// Operations if they do not hold.
     pub otherwise: Vec<Operation>,
 }
 
 impl Transaction {
-    /// One that only reads.
+    /// A transaction that only reads.
     pub fn read(operations: Vec<Operation>) -> Transaction {
         Transaction { then: operations, ..Transaction::default() }
     }
 }
 
-/// A part of a transaction.
+/// An operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Writes a value; with a lease other than 0 it goes with that.
+    /// Writes a value; with a lease other than 0 it is removed when that ends.
     Put {
         /// The key.
         key: String,
@@ -69,41 +69,41 @@ pub enum Operation {
         /// The key.
         key: String,
     },
-    /// Reads the keys that begin so, in their order.
+    /// Reads the keys with a prefix, in their order.
     List {
-        /// What they begin with.
+        /// The prefix.
         prefix: String,
     },
-    /// Reads how many keys begin so, and which was changed last.
+    /// Reads the number of keys with a prefix, and the one that was changed last.
     Newest {
-        /// What they begin with.
+        /// The prefix.
         prefix: String,
     },
 }
 
-/// What a transaction has done.
+/// The result of a transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// Whether the comparisons held.
     pub succeeded: bool,
-    /// The revision of the store then.
+    /// The revision of the store after it.
     pub revision: i64,
-    /// The identity of the store: of another one, revisions mean nothing.
+    /// The identity of the store: revisions of another store are not comparable.
     pub store: String,
-    /// What was read, in the order of the operations that read.
+    /// The results of reads, in the order of the operations.
     pub found: Vec<Found>,
 }
 
-/// What one operation has read.
+/// The result of a read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Keys and values.
     pub pairs: Vec<Pair>,
-    /// How many keys there are.
+    /// Number of keys.
     pub count: u64,
 }
 
-/// A key that is there.
+/// An existing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The key.
@@ -116,19 +116,19 @@ pub struct Pair {
     pub lease: i64,
 }
 
-/// Why something was not done, or may not have been.
+/// Errors of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EtcdError {
-    /// It was refused, and is certainly not done.
+    /// It was refused, and is certainly not performed.
     Refused(String),
-    /// No server was reached, and it is certainly not done.
+    /// No server was reached, and it is certainly not performed.
     Unreachable(String),
-    /// There is no answer: it may be done, or may be done yet.
+    /// There is no answer: it may have been performed, or may still be.
     Unanswered(String),
 }
 
 impl EtcdError {
-    /// Whether it may be done all the same, at any later time.
+    /// Whether it may still be performed, at any later time.
     pub fn may_be_done(&self) -> bool {
         matches!(self, EtcdError::Unanswered(_))
     }

@@ -20,30 +20,30 @@ use forebay_state::Record;
 
 use crate::places::Id;
 
-/// The version of all this.
+/// The version of the layout.
 pub const SCHEMA: u32 = 1;
 
-/// What all gateways of a cluster must agree on.
+/// Settings that all gateways of a cluster must have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SettingsDoc {
     /// See [`SCHEMA`].
     pub schema: u32,
     /// Shares.
     pub shares: u16,
-    /// By what an SA belongs to one.
+    /// The property of an SA that selects its share.
     pub share_by: String,
 }
 
-/// A gateway that lives.
+/// A live gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct MemberDoc {
     /// A random name of its process.
     pub process: String,
     /// A random name of its state directory.
     pub instance: String,
-    /// Its host, for people.
+    /// Its host, for messages.
     pub host: String,
-    /// Its version, for people.
+    /// Its version, for messages.
     pub version: String,
     /// Whether it is about to leave: it should serve no share any more.
     #[serde(default)]
@@ -55,48 +55,48 @@ pub struct MemberDoc {
 pub struct Layout(pub String);
 
 impl Layout {
-    /// What all gateways must agree on.
+    /// The key of the common settings.
     pub fn settings(&self) -> String {
         format!("{}settings", self.0)
     }
 
-    /// What gateways' keys begin with.
+    /// The prefix of gateways' keys.
     pub fn members(&self) -> String {
         format!("{}members/", self.0)
     }
 
-    /// What is changed by gateways that come and go: members and owners, and nothing that lies between them. The first
+    /// The keys that change when gateways join and leave: members and owners. Returns the first
     /// key, and the first one after them.
     pub fn comings_and_goings(&self) -> (String, String) {
         (self.members(), format!("{}owners0", self.0))
     }
 
-    /// A gateway.
+    /// The key of a gateway.
     pub fn member(&self, name: &str) -> String {
         format!("{}members/{name}", self.0)
     }
 
-    /// What owners' keys begin with.
+    /// The prefix of owners' keys.
     pub fn owners(&self) -> String {
         format!("{}owners/", self.0)
     }
 
-    /// The owner of a share.
+    /// The key of the owner of a share.
     pub fn owner(&self, share: u16) -> String {
         format!("{}owners/{share:04x}", self.0)
     }
 
-    /// What claims' keys begin with.
+    /// The prefix of claims' keys.
     pub fn claims(&self) -> String {
         format!("{}claims/", self.0)
     }
 
-    /// The last claim of a share.
+    /// The key of the last claim of a share.
     pub fn claim(&self, share: u16) -> String {
         format!("{}claims/{share:04x}", self.0)
     }
 
-    /// Where it is written down which share has the records of a key or an SA.
+    /// The key of the place of a cipher key or an SA: the share that has its records.
     pub fn place(&self, id: Id) -> String {
         match id {
             Id::Key(key) => format!("{}places/i/{key}", self.0),
@@ -104,7 +104,7 @@ impl Layout {
         }
     }
 
-    /// What the keys of a share's records begin with.
+    /// The prefix of a share's records.
     pub fn records(&self, share: u16) -> String {
         format!("{}records/{share:04x}/", self.0)
     }
@@ -114,7 +114,7 @@ impl Layout {
         (format!("{}{}", self.records(share), record.key()), record.value())
     }
 
-    /// The record that a key and its value are; `None` if they are none.
+    /// The record in a key and its value; `None` if they are not a record.
     pub fn parse(&self, share: u16, key: &str, value: &str) -> Option<Record> {
         Record::parse(key.strip_prefix(&self.records(share))?, value)
     }

@@ -13,31 +13,31 @@ use crate::etcd::{Etcd, EtcdError, Found, Operation, Pair, Reply, Transaction};
 use crate::layout::{Layout, MemberDoc, SCHEMA, SettingsDoc, share_of};
 use crate::shares::{Shares, target};
 
-/// Shares that are claimed or handed over by one transaction: etcd takes 128 operations.
+/// Maximum number of shares that one transaction claims or hands over: etcd accepts 128 operations.
 const SHARES_AT_ONCE: usize = 40;
-/// Shares whose records are read by one transaction.
+/// Maximum number of shares whose records one transaction reads.
 const READ_AT_ONCE: usize = 16;
 
-/// The shares that a data plane serves, each with the number of the claim under which it began to.
+/// The shares that a data plane serves, each with the term of ownership under which it began.
 pub type Served = BTreeMap<u16, u64>;
 
-/// Why a gateway cannot be one of the cluster.
+/// Errors that prevent a gateway from joining the cluster.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClusterError {
     /// A certificate or a key.
     Client(crate::ClientError),
-    /// Another gateway that runs has the name: its name and host.
+    /// Another running gateway has the name: the name, and its host.
     NameTaken(String, String),
-    /// The cluster has other settings: what is there, and what the file says.
+    /// The cluster has other settings: those in etcd, and those of the file.
     Settings(String, String),
-    /// It is another store than before: what it is, and what it was.
+    /// The store is another one than before: its identity, and the earlier one.
     OtherStore(String, String),
-    /// The store is older than before: its revision, and what it was.
+    /// The store is older than before: its revision, and the earlier one.
     OlderStore(i64, i64),
     /// The state directory.
     State(IvStoreError),
-    /// A file moves an SA or a cipher key to another share: the name of the SA, and what is moved.
+    /// A file moves an SA or a cipher key to another share: the name of the SA, and the move.
     Moved(String, crate::places::Moved),
     /// Two SAs that may be served by different gateways have one cipher key.
     SharedKey(String, String),
@@ -99,14 +99,14 @@ impl miette::Diagnostic for ClusterError {
     }
 }
 
-/// Why a step was not made.
+/// Errors of a step.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Of the store: it is to be tried again.
+    /// An error of the store: try again.
     Etcd(EtcdError),
-    /// What does not pass by itself.
+    /// An error that does not end by itself.
     Fault(ClusterError),
-    /// A record that is none.
+    /// A damaged record.
     Damaged(String),
 }
 
@@ -131,35 +131,35 @@ impl fmt::Display for Trouble {
 /// A share that this gateway owns.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// Another one whenever the gateway has become the owner anew.
+    /// The term of ownership: a new number whenever the gateway becomes the owner.
     pub term: u64,
     /// The revision of its claim, which every record compares.
     pub fence: i64,
-    /// Whether a record that was not answered may be written yet: then the claim is to be renewed before the next one.
+    /// Whether a record without an answer may still be written: the claim then has to be renewed before the next record.
     pub doubtful: bool,
-    /// The gateway that is to have it, when the data plane does not serve it any more.
+    /// The gateway that gets it when the data plane here does not serve it any more.
     leaving: Option<String>,
-    /// Its records, until the data plane takes them.
+    /// Its records, until the data plane has read them.
     records: Vec<Record>,
 }
 
-/// What the node, the recorder and the data plane share.
+/// State that the node, the recorder and the data plane share.
 #[derive(Debug, Default)]
 pub struct State {
     /// The shares that this gateway owns.
     pub held: BTreeMap<u16, Held>,
-    /// What the data plane serves.
+    /// The shares that the data plane serves.
     serving: Served,
     terms: u64,
     /// When etcd answered last.
     pub contact: Option<Duration>,
-    /// The revision of etcd when this gateway looked last who lives and who owns what.
+    /// The revision of etcd at the last read of members and owners.
     pub looked: i64,
-    /// Gateways that live, this one included.
+    /// Live gateways, including this one.
     pub members: Vec<String>,
     /// Shares that no gateway owns.
     pub unowned: usize,
-    /// Shares that this gateway began to own, and when it did last, and because of what.
+    /// Number of shares that this gateway began to own; the last time, and the reason.
     pub taken: u64,
     /// See `taken`.
     pub last: Option<(Duration, String)>,
@@ -167,26 +167,26 @@ pub struct State {
     pub written: (u64, u64),
     /// Time of such a transaction, smoothed.
     pub takes: Duration,
-    /// Whether the gateway is to leave.
+    /// Whether the gateway leaves the cluster.
     pub leaves: bool,
-    /// What hinders it, for people.
+    /// The current problem, as text.
     pub trouble: Option<String>,
 }
 
 impl State {
-    /// The shares that the data plane is to serve.
+    /// The shares that the data plane should serve.
     pub fn wanted(&self) -> Served {
         let stay = self.held.iter().filter(|(_, held)| held.leaving.is_none());
         stay.map(|(&share, held)| (share, held.term)).collect()
     }
 
-    /// A share that this gateway owns under the claim under which the data plane serves it. Under another one, what the data plane
-    /// knows of it is older than what others have recorded since.
+    /// A share that this gateway owns in the same term of ownership in which the data plane serves it. In another term, the data plane's
+    /// knowledge is older than records that others have made since.
     pub fn held_as_served(&self, share: u16) -> Option<&Held> {
         self.held.get(&share).filter(|held| self.serving.get(&share) == Some(&held.term))
     }
 
-    /// What the data plane serves.
+    /// The shares that the data plane serves.
     pub fn serving(&self) -> &Served {
         &self.serving
     }
@@ -209,7 +209,7 @@ impl State {
     }
 }
 
-/// A state that threads share.
+/// The state, shared by threads.
 pub type Shared = Arc<Mutex<State>>;
 
 /// The state, locked.
@@ -217,7 +217,7 @@ pub fn lock(state: &Shared) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a node is.
+/// The identity of a node.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// Its name.
@@ -228,32 +228,32 @@ pub struct Identity {
     pub new_instance: String,
     /// Its host.
     pub host: String,
-    /// How SAs are divided.
+    /// The division of SAs into shares.
     pub shares: Shares,
     /// The time of its lease.
     pub lease: Duration,
 }
 
 impl Identity {
-    /// What the keys of its shares say.
+    /// The value of the keys of its shares.
     pub fn owner(&self) -> String {
         format!("{} {}", self.process, self.name)
     }
 
-    /// Whether a claim says that a share is this process's, by its first words.
+    /// Whether a claim names this process as owner, by its first words.
     fn is_own(&self, claim: &str) -> bool {
         let owner = self.owner();
         claim.strip_prefix(&owner).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     }
 }
 
-/// What a claim says that its owner has renewed in this term: one that another gateway has handed over does not say it, so that nobody
-/// takes that for a renewal of one's own.
+/// The value of a claim that its owner has renewed in this term. A claim that another gateway has handed over has another value, so that
+/// it is not mistaken for a renewal.
 pub fn renewal(owner: &str, term: u64) -> String {
     format!("{owner} {term}")
 }
 
-/// An owner of a share, as its key says.
+/// The owner of a share, from its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     process: String,
@@ -278,17 +278,17 @@ pub struct Node {
     state: Shared,
     note: Option<ClusterNote>,
     lease: Option<i64>,
-    /// Until then, shares whose last owner was another one are left to that one: after a failure of etcd all
-    /// gateways come back, and the first one is not to take everything.
+    /// Until then, this gateway does not claim shares whose last owner was another one: after a failure of etcd all
+    /// gateways come back, and the first one should not take all shares.
     grace: Duration,
-    /// The names of the last owners, when it joined.
+    /// The names of the last owners at the time when it joined.
     claims: BTreeMap<u16, String>,
-    /// When the lease was kept last.
+    /// When the lease was renewed last.
     kept: Duration,
-    /// What it says of itself, and when it said that it leaves.
+    /// Its own entry among the members, and when it announced that it leaves.
     member: Option<MemberDoc>,
     leaves: Option<Duration>,
-    /// What was seen of members and owners: how many, and the last change.
+    /// Numbers and last changes of members and owners at the last read.
     seen: Option<[(u64, i64); 2]>,
     /// Members with their leases.
     members: BTreeMap<String, (MemberDoc, i64)>,
@@ -296,7 +296,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// One that has not spoken to etcd yet.
+    /// A node that has not connected to etcd yet.
     pub fn new(identity: Identity, prefix: &str, etcd: Arc<dyn Etcd>, store: IvStore, state: Shared) -> Node {
         Node {
             identity,
@@ -317,17 +317,17 @@ impl Node {
         }
     }
 
-    /// Time between two signs of life.
+    /// Time between two renewals of the lease.
     pub fn beat(&self) -> Duration {
         self.identity.lease / 4
     }
 
-    /// Whether it is one of the cluster.
+    /// Whether it is a member of the cluster.
     pub fn is_member(&self) -> bool {
         self.lease.is_some()
     }
 
-    /// Whether shares are about to move, so that it should look again soon.
+    /// Whether shares are about to move, so that it should read again soon.
     pub fn expects(&self) -> bool {
         let names = self.servers();
         let own = self.identity.name.as_str();
@@ -339,10 +339,10 @@ impl Node {
             })
     }
 
-    /// Does what is due: `now` is of a clock that nobody sets, `unix` is for people.
+    /// Does what is due: `now` is monotonic, `unix` is the time of day for the status.
     ///
     /// # Errors
-    /// What stands in the way; then it is to be called again.
+    /// The current problem; call it again then.
     pub fn step(&mut self, now: Duration, unix: Duration) -> Result<(), Trouble> {
         match self.lease {
             None => self.register(now)?,
@@ -396,13 +396,13 @@ impl Node {
         if let Some(Pair { value, modified, lease, .. }) = first(reply.found.get(1)) {
             let member: Option<MemberDoc> = serde_json::from_str(&value).ok();
             match member {
-                // What was not answered before was done.
+                // An earlier request without an answer was performed.
                 Some(member) if member.process == self.identity.process => {
                     (self.lease, self.kept, self.seen) = (Some(lease), now, None);
                     self.member = Some(member);
                     return Ok(());
                 }
-                // The process before this one, which has ended: nobody else has this state directory.
+                // The previous process, which has ended: no other gateway has this state directory.
                 Some(member) if member.instance == instance => self.etcd.revoke(lease)?,
                 Some(member) => {
                     let name = self.identity.name.clone();
@@ -434,7 +434,7 @@ impl Node {
         Ok(())
     }
 
-    /// Tells the others that it leaves, so that they look often, and take its shares at once when it has released them.
+    /// Announces that it leaves, so that the others read often, and take its shares at once when it has released them.
     fn say_that_it_leaves(&mut self, now: Duration) -> Result<(), Trouble> {
         let (Some(lease), Some(member)) = (self.lease, self.member.clone()) else { return Ok(()) };
         let key = self.layout.member(&self.identity.name);
@@ -444,13 +444,13 @@ impl Node {
         Ok(())
     }
 
-    /// The gateways that are to serve shares.
+    /// The gateways that serve shares.
     fn servers(&self) -> Vec<&str> {
         let stay = self.members.iter().filter(|(_, (member, _))| !member.leaves);
         stay.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Makes sure that it is the store that it was; the name of the state directory.
+    /// Checks that the store is the same as before, and returns the name of the state directory.
     fn know(&mut self, reply: &Reply) -> Result<String, Trouble> {
         if self.note.is_none() {
             let noted = self.store.cluster_note();
@@ -482,13 +482,13 @@ impl Node {
         Ok(note.instance.clone())
     }
 
-    /// Remembers the store over restarts.
+    /// Records the identity of the store for later starts.
     fn remember(&self) -> Result<(), Trouble> {
         let Some(note) = &self.note else { return Ok(()) };
         self.store.remember_cluster(note).map_err(|error| Trouble::Fault(ClusterError::State(error)))
     }
 
-    /// Looks who lives and who owns what, if anything has changed.
+    /// Reads members and owners, if anything has changed.
     fn look(&mut self) -> Result<(), Trouble> {
         let prefixes = [self.layout.members(), self.layout.owners()];
         let newest = prefixes.clone().map(|prefix| Operation::Newest { prefix });
@@ -526,15 +526,15 @@ impl Node {
         Ok(())
     }
 
-    /// Claims, adopts, hands over and gives up, by what was seen last.
+    /// Claims, adopts, hands over and releases shares according to the last read.
     fn decide(&mut self, now: Duration, unix: Duration) -> Result<(), Trouble> {
         let own = &self.identity;
-        // Its own key may be gone already.
+        // Its own key may have disappeared already.
         if !self.members.contains_key(&own.name) {
             self.seen = None;
             return Ok(());
         }
-        // The others are to have seen that it leaves before it releases anything.
+        // The others have to know that it leaves before it releases a share.
         if self.leaves.is_some_and(|said| now.saturating_sub(said) <= self.beat() * 3 / 2) {
             return Ok(());
         }
@@ -578,7 +578,7 @@ impl Node {
         self.claims.get(&share).is_some_and(|name| *name != self.identity.name)
     }
 
-    /// Claims shares that nobody owns. They are adopted when they are seen to be its own, whatever the answer was.
+    /// Claims shares without an owner. They are adopted when a read shows that they are its own, regardless of the answer here.
     fn claim(&mut self, shares: &[u16]) -> Result<(), Trouble> {
         let Some(lease) = self.lease else { return Ok(()) };
         self.seen = None;
@@ -593,7 +593,7 @@ impl Node {
         Ok(())
     }
 
-    /// Goes on with a share whose key went with an earlier lease, if nobody has claimed it since.
+    /// Continues with a share whose key disappeared with an earlier lease, if no gateway has claimed it since.
     fn resume(&mut self, share: u16) -> Result<(), Trouble> {
         let Some(lease) = self.lease else { return Ok(()) };
         self.seen = None;
@@ -626,7 +626,7 @@ impl Node {
         Ok(())
     }
 
-    /// Reads the records of shares whose keys say that they are its own.
+    /// Reads the records of shares whose keys name it as owner.
     fn adopt(&mut self, shares: &[u16], unix: Duration) -> Result<(), Trouble> {
         let both = |share: u16| {
             [
@@ -671,7 +671,7 @@ impl Node {
         damaged.map_or(Ok(()), |key| Err(Trouble::Damaged(key)))
     }
 
-    /// Gives shares that the data plane does not serve any more to the gateways that should have them.
+    /// Hands over shares that the data plane does not serve any more to the gateways that should have them.
     fn hand_over(&mut self, shares: &[u16]) -> Result<(), Trouble> {
         self.seen = None;
         let transaction = |shares: &[u16]| {
@@ -700,7 +700,7 @@ impl Node {
         if let Err(error @ (EtcdError::Unanswered(_) | EtcdError::Unreachable(_))) = reply {
             return Err(error.into());
         }
-        // One of them has another claim, or a gateway has gone meanwhile: each by itself.
+        // A claim has changed, or a gateway has left meanwhile: hand over each share by itself.
         for share in shares {
             let one = transaction(&[*share]);
             let reply = match self.etcd.transact(&one) {
@@ -718,7 +718,7 @@ impl Node {
                 if let (Some(claim), Some(held)) = (claim, state.held.get_mut(share))
                     && claim.value == renewal(&self.identity.owner(), held.term)
                 {
-                    // It was renewed by the recorder.
+                    // The recorder has renewed it.
                     held.fence = claim.modified;
                     continue;
                 }
@@ -728,10 +728,10 @@ impl Node {
         Ok(())
     }
 
-    /// Leaves the cluster, behind the end of the data plane: the others have the shares at once.
+    /// Leaves the cluster after the end of the data plane: the others get the shares at once.
     ///
     /// # Errors
-    /// If etcd does not answer: then they have them when the lease ends.
+    /// If etcd does not answer: the others then get them when the lease ends.
     pub fn leave(&mut self) -> Result<(), Trouble> {
         lock(&self.state).serving.clear();
         self.members.remove(&self.identity.name);
@@ -749,7 +749,7 @@ impl Node {
     }
 }
 
-/// As JSON; these documents are of texts and numbers only, which can be written.
+/// The document as JSON; these documents consist of texts and numbers, so serialisation cannot fail.
 fn json(document: &impl serde::Serialize) -> String {
     serde_json::to_string(document).unwrap_or_default()
 }

@@ -14,12 +14,12 @@ use forebay_state::{KeyId, Record, SequenceId};
 use crate::etcd::{Etcd, EtcdError, Operation, Transaction};
 use crate::layout::{Layout, parse_share};
 
-/// Places of one transaction: etcd takes 128 operations.
+/// Maximum number of places in one transaction: etcd accepts 128 operations.
 const AT_ONCE: usize = 100;
-/// How often a transaction is tried that another gateway's was faster than.
+/// Maximum number of attempts of a transaction that lost against another gateway's.
 const TRIES: usize = 4;
 
-/// What records are of.
+/// The subject of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Id {
     /// A cipher key, whose IVs are recorded.
@@ -29,7 +29,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// That of a record.
+    /// The subject of a record.
     pub fn of(record: &Record) -> Id {
         match record {
             Record::Ivs { key, .. } => Id::Key(*key),
@@ -47,14 +47,14 @@ impl fmt::Display for Id {
     }
 }
 
-/// The records are in another share than the file says.
+/// The records are in another share than that of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// Of what.
+    /// The SA or key.
     pub id: Id,
     /// The share that has them.
     pub from: u16,
-    /// The one that the file says.
+    /// The share of the file.
     pub to: u16,
 }
 
@@ -65,16 +65,16 @@ impl fmt::Display for Moved {
     }
 }
 
-/// Why a place cannot be had.
+/// Errors of a place.
 #[derive(Debug)]
 pub enum PlaceError {
     /// See [`Moved`].
     Moved(Moved),
-    /// etcd.
+    /// An error of etcd.
     Etcd(EtcdError),
-    /// A place that is none.
+    /// A damaged place.
     Damaged(String),
-    /// Others were faster all the time.
+    /// Other gateways were faster in all attempts.
     Busy,
 }
 
@@ -93,33 +93,33 @@ impl fmt::Display for PlaceError {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     share: u16,
-    /// Whether etcd says so: then it never changes.
+    /// Whether etcd has it: it then never changes.
     is_written: bool,
-    /// Whether the file has it by which the gateway goes.
+    /// Whether the gateway's current file has it.
     is_in_file: bool,
 }
 
-/// The shares of everything that the files had which this gateway has seen.
+/// The shares of all keys and SAs of the files that this gateway has read.
 #[derive(Clone, Debug, Default)]
 pub struct Places(HashMap<Id, Place>);
 
 impl Places {
-    /// The share of a key or an SA; `None` of one that no file had.
+    /// The share of a key or an SA; `None` if no file had it.
     pub fn of(&self, id: Id) -> Option<u16> {
         self.0.get(&id).map(|place| place.share)
     }
 
-    /// Everything of the file that belongs to these shares: what only an earlier one had, and in another share maybe, hinders none.
+    /// The keys and SAs of the current file in these shares. Those of an earlier file, possibly in another share, prevent no share from being served.
     pub fn in_shares(&self, shares: &BTreeSet<u16>) -> Vec<Id> {
         let is_of_file = |place: &Place| place.is_in_file || planted(Fault::PlacesKept);
         let is_there = |place: &Place| is_of_file(place) && shares.contains(&place.share);
         self.0.iter().filter(|(_, place)| is_there(place)).map(|(id, _)| *id).collect()
     }
 
-    /// Goes by a file that says these shares. What no record was made of may be in another one than before.
+    /// Uses the shares of a file. A key or SA without a record may change its share.
     ///
     /// # Errors
-    /// If something has records in another share; nothing has changed then.
+    /// If a key or SA has records in another share; nothing is changed then.
     pub fn assign(&mut self, ids: impl Iterator<Item = (Id, u16)> + Clone) -> Result<(), Moved> {
         for (id, to) in ids.clone() {
             let place = self.0.get(&id).filter(|_| !planted(Fault::MovesUnseen));
@@ -135,12 +135,12 @@ impl Places {
         Ok(())
     }
 
-    /// What of these etcd has not said yet.
+    /// Those of these whose share was not read from etcd yet.
     pub fn unwritten(&self, ids: impl Iterator<Item = Id>) -> BTreeSet<Id> {
         ids.filter(|id| self.0.get(id).is_some_and(|place| !place.is_written)).collect()
     }
 
-    /// Keeps what etcd says of these; `Err` if one is in another share here.
+    /// Keeps the shares that etcd has for these; `Err` if one has another share here.
     fn know(&mut self, found: &[(Id, u16)]) -> Result<(), Moved> {
         for &(id, from) in found {
             let Some(place) = self.0.get_mut(&id) else { continue };
@@ -153,7 +153,7 @@ impl Places {
     }
 }
 
-/// Makes sure that etcd has these in the shares that they have here, and with `writes` writes down those that it does not know.
+/// Checks that etcd has these in the same shares as here, and with `writes` writes the shares that etcd does not have.
 ///
 /// # Errors
 /// If one has its records in another share, or etcd does not answer.
@@ -182,12 +182,12 @@ pub fn settle(
                 lease: 0,
             };
             let transaction = Transaction {
-                // Of a key that is not there.
+                // The revision of a key that does not exist.
                 compare: shares.iter().map(|(id, _)| (layout.place(*id), 0)).collect(),
                 then: shares.iter().map(put).collect(),
                 otherwise: vec![],
             };
-            // One that is late, or was not answered, writes the same or fails.
+            // A late transaction, or one without an answer, writes the same or fails.
             if etcd.transact(&transaction).map_err(PlaceError::Etcd)?.succeeded {
                 lock().know(&shares).map_err(PlaceError::Moved)?;
                 left.clear();

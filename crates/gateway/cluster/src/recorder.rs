@@ -13,9 +13,9 @@ use crate::layout::Layout;
 use crate::node::{Shared, lock, renewal};
 use crate::places::{Id, PlaceError, Places, settle};
 
-/// Records of one transaction: etcd takes 128 operations.
+/// Maximum number of records of one transaction: etcd accepts 128 operations.
 const AT_ONCE: usize = 100;
-/// How often a transaction is tried whose claims have changed by this gateway's own doing.
+/// Maximum number of attempts of a transaction whose claims this gateway itself has changed.
 const TRIES: usize = 4;
 
 /// The records of the shares that this gateway owns. See the module.
@@ -25,15 +25,15 @@ pub struct Recorder {
     pub etcd: Arc<dyn Etcd>,
     /// Its keys.
     pub layout: Layout,
-    /// What claims say when they are this gateway's.
+    /// The value of claims of this gateway.
     pub owner: String,
     /// The shares that it owns.
     pub state: Shared,
-    /// Which share everything belongs to.
+    /// The share of each SA and key.
     pub places: Arc<Mutex<Places>>,
-    /// Time whose packets are recorded ahead.
+    /// Time for whose packets numbers are recorded ahead.
     pub ahead: Duration,
-    /// A clock that nobody sets.
+    /// A monotonic clock.
     pub clock: fn() -> Duration,
 }
 
@@ -47,11 +47,11 @@ impl Replica for Recorder {
     fn begin(&self, records: &[Record]) -> Result<Box<dyn Noting>, NotNoted> {
         self.settle_places(records.iter().map(Id::of), true).map_err(|error| NotNoted(error.to_string()))?;
         let places = lock_places(&self.places);
-        // What is of no SA of the file was never recorded here.
+        // Records of no SA of the file were never made here.
         let placed = records.iter().filter_map(|record| Some((places.of(Id::of(record))?, record)));
         let mut placed: Vec<_> = placed.collect();
         drop(places);
-        // Those of a share together, so that a transaction compares few claims.
+        // Records of a share together, so that a transaction compares few claims.
         placed.sort_by_key(|(share, _)| *share);
         placed.chunks(AT_ONCE).try_for_each(|chunk| self.write(chunk))?;
         Ok(Box::new(Alone))
@@ -76,7 +76,7 @@ impl Replica for Recorder {
 }
 
 impl Recorder {
-    /// Makes sure that the records of these are in the shares that the file says: see [`settle`].
+    /// Checks that the records of these are in the shares of the file: see [`settle`].
     pub fn settle_places(&self, ids: impl Iterator<Item = Id>, writes: bool) -> Result<(), PlaceError> {
         let unwritten = lock_places(&self.places).unwritten(ids);
         settle(&*self.etcd, &self.layout, &self.places, &unwritten, writes)
@@ -111,7 +111,7 @@ impl Recorder {
                 }
                 Err(error) => {
                     if error.may_be_done() && !planted(Fault::DoubtForgotten) {
-                        // It may be done after what is recorded next, and would take that back.
+                        // It may be performed after the next record, and would then revert that one.
                         let mut state = lock(&self.state);
                         for share in &shares {
                             if let Some(held) = state.held.get_mut(share) {
@@ -129,7 +129,7 @@ impl Recorder {
         Err(NotNoted("the claims of the shares change all the time".to_owned()))
     }
 
-    /// The revisions of claims, renewed where a record may be written yet that was not answered: it compares the old one.
+    /// The revisions of claims, renewed if a record without an answer may still be written: that record compares the old revision.
     fn fences(&self, shares: &BTreeSet<u16>) -> Result<BTreeMap<u16, i64>, NotNoted> {
         let mut fences = BTreeMap::new();
         for &share in shares {
@@ -153,7 +153,7 @@ impl Recorder {
         let reply = reply.map_err(|error| NotNoted(error.to_string()))?;
         let renewed = match reply.succeeded {
             true => Some(reply.revision),
-            // An earlier renewal that was not answered was done, or another thread's.
+            // An earlier renewal without an answer was performed, or another thread's.
             false => {
                 let claim = reply.found.first().and_then(|found| found.pairs.first());
                 claim.filter(|claim| claim.value == value).map(|claim| claim.modified)
@@ -162,7 +162,7 @@ impl Recorder {
         self.know(share, fence, renewed)
     }
 
-    /// Finds out why a claim is another one.
+    /// Finds out why a claim has changed.
     fn check(&self, share: u16, fence: Option<i64>) -> Result<(), NotNoted> {
         let read = Transaction::read(vec![Operation::Get { key: self.layout.claim(share) }]);
         let reply = self.etcd.transact(&read).map_err(|error| NotNoted(error.to_string()))?;
@@ -173,11 +173,11 @@ impl Recorder {
         self.know(share, fence.unwrap_or_default(), claim).map(drop)
     }
 
-    /// The claim of a share has this revision, or is another gateway's.
+    /// Notes the revision of a share's claim, or that it belongs to another gateway.
     fn know(&self, share: u16, before: i64, fence: Option<i64>) -> Result<i64, NotNoted> {
         let mut state = lock(&self.state);
         let Some(fence) = fence else {
-            // Unless it has become this gateway's again meanwhile.
+            // Unless it belongs to this gateway again.
             if state.held.get(&share).is_some_and(|held| held.fence == before) {
                 tracing::warn!(share, "another gateway has taken over a share");
                 state.held.remove(&share);
@@ -186,7 +186,7 @@ impl Recorder {
         };
         let held = state.held.get_mut(&share).ok_or_else(|| not_owned(share))?;
         if held.fence < fence {
-            // A record on its way compares a claim that is not there any more.
+            // A record in flight compares a claim that does not exist any more.
             (held.fence, held.doubtful) = (fence, false);
         }
         Ok(held.fence)

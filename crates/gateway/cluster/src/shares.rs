@@ -10,18 +10,18 @@ use forebay_sas::{SaEntry, SasFile};
 /// How SAs are divided into shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// How many there are.
+    /// Number of shares.
     pub count: u16,
-    /// By what an SA belongs to one.
+    /// The property of an SA that selects its share.
     pub by: ShareBy,
 }
 
 impl Shares {
-    /// The share of each SA of a file. What goes through another SA is of that one's share.
+    /// The share of each SA of a file. A nested SA has the share of its outer SA.
     pub fn of_file(self, file: &SasFile) -> Vec<u16> {
         let share = |entry: &SaEntry| {
             let mut outermost = entry;
-            // The reader allows no circles; a hundred is more than it allows of nesting.
+            // The reader refuses circles, and allows less nesting than a hundred.
             for _ in 0..100 {
                 match outermost.outer.and_then(|outer| file.entries.get(outer)) {
                     Some(outer) => outermost = outer,
@@ -33,7 +33,7 @@ impl Shares {
         file.entries.iter().map(share).collect()
     }
 
-    /// The share that an outer address of the gateways belongs to, or one of peers: see [`ShareBy`].
+    /// The share of an outer address of the gateways, or of peers: see [`ShareBy`].
     pub fn of_address(self, address: IpAddr) -> u16 {
         match address {
             IpAddr::V4(address) => self.of_bytes(&address.octets()),
@@ -54,8 +54,8 @@ impl Shares {
     }
 }
 
-/// The gateway of these that should serve a share: the one with the highest hash of its name and the share, so that one that
-/// comes or goes moves no shares between others (rendezvous hashing, Thaler and Ravishankar 1998). `None` without any.
+/// The gateway of these that should serve a share: the one with the highest hash of its name and the share. A gateway that
+/// joins or leaves moves no shares between others (rendezvous hashing, Thaler and Ravishankar 1998). `None` without any.
 pub fn target<'a>(share: u16, gateways: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     gateways.into_iter().max_by_key(|name| (hash(name.as_bytes(), u64::from(share) + 1), *name))
 }

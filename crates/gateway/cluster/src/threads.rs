@@ -21,11 +21,11 @@ use crate::places::{Id, Moved, PlaceError};
 use crate::recorder::{Recorder, lock_places};
 use crate::shares::Shares;
 
-/// Between two looks while shares are about to move.
+/// Time between two reads while shares are about to move.
 const SOON: Duration = Duration::from_millis(50);
-/// Between two tries while something stands in the way.
+/// Time between two attempts during a problem.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Between two lines of the log about the same trouble.
+/// Time between two log messages about the same problem.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
 
 /// Wakes the thread.
@@ -36,27 +36,27 @@ type Waker = mpsc::Sender<()>;
 pub struct ClusterStatus {
     /// The gateway's name.
     pub name: String,
-    /// The gateways that live, this one included.
+    /// The live gateways, including this one.
     pub members: Vec<String>,
     /// Shares into which the SAs are divided.
     pub shares: u16,
-    /// Those that this gateway serves.
+    /// The shares that this gateway serves.
     pub serves: Vec<u16>,
-    /// How many no gateway owned when it looked last.
+    /// Number of shares without an owner at the last read.
     pub unowned: usize,
-    /// Time since etcd answered last; `None` before it has.
+    /// Time since etcd answered last; `None` before its first answer.
     pub silence: Option<Duration>,
-    /// Whether it is so long that others may take over.
+    /// Whether that time is so long that others may take over.
     pub is_cut_off: bool,
     /// Transactions with records, and records in them.
     pub written: (u64, u64),
     /// Time of such a transaction, smoothed.
     pub takes: Duration,
-    /// Shares that it has begun to own since its start.
+    /// Number of shares that it has begun to own since its start.
     pub taken: u64,
-    /// When it last did, since the Unix epoch, and how many gateways lived.
+    /// The last time, since the Unix epoch, and the number of live gateways.
     pub last: Option<(Duration, String)>,
-    /// What stands in the way.
+    /// The current problem.
     pub trouble: Option<String>,
 }
 
@@ -70,13 +70,13 @@ pub struct Cluster {
     store: IvStore,
     recorder: Recorder,
     node: Arc<Mutex<Node>>,
-    /// A clock that nobody sets.
+    /// A monotonic clock.
     clock: fn() -> Duration,
     /// The thread, and what wakes it.
     thread: Mutex<Option<(Arc<Waker>, JoinHandle<()>)>>,
 }
 
-/// The time on a clock that nobody sets.
+/// Monotonic time.
 #[allow(clippy::disallowed_methods)] // leases are kept by it; the node is told it
 fn clock() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -93,7 +93,7 @@ fn random_name() -> String {
     [(); 2].map(|()| format!("{:016x}", RandomState::new().build_hasher().finish())).concat()
 }
 
-/// The name of this host, for people.
+/// The name of this host, for messages.
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {
@@ -106,7 +106,7 @@ impl Cluster {
     /// Joins the cluster of `config`, with the records in `store`. If etcd does not answer, it joins when it does.
     ///
     /// # Errors
-    /// What does not pass by itself: see [`ClusterError`].
+    /// Errors that do not end by themselves: see [`ClusterError`].
     pub fn start(
         config: &forebay_config::Cluster,
         store: IvStore,
@@ -119,7 +119,7 @@ impl Cluster {
         join(&mut node.lock().unwrap_or_else(PoisonError::into_inner), lease, unix_time)?;
         let (poke, poked) = mpsc::channel();
         let poke = Arc::new(poke);
-        // It may be in the middle of a request when the gateway ends, which need not wait for it.
+        // It may wait for a request when the gateway ends, and the gateway need not wait for it.
         let watcher = std::thread::Builder::new().name("forebay-watch".to_owned()).spawn({
             let (layout, state, poke) = (Layout(config.prefix.clone()), state.clone(), Arc::downgrade(&poke));
             move || {
@@ -137,8 +137,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// One without threads, for simulations: [`Cluster::step`] does what its thread would do. `names` are of the process and of a state
-    /// directory that has none, and of no other.
+    /// A gateway without threads, for simulations: [`Cluster::step`] does the work of its thread. `names` are unique names for the process and for a
+    /// state directory that has none.
     pub fn stepped(
         config: &forebay_config::Cluster,
         store: IvStore,
@@ -165,17 +165,17 @@ impl Cluster {
         Cluster { name, lease, shares, state, store, recorder, node, clock, thread }
     }
 
-    /// Does what is due, and says in what time it is to be called again.
+    /// Does what is due, and returns the time after which to call it again.
     pub fn step(&self, unix: Duration) -> (Duration, Result<(), Trouble>) {
         step(&self.node, (self.clock)(), unix)
     }
 
-    /// Where the data plane records: here and in etcd.
+    /// The store of the data plane: here and in etcd.
     pub fn store(&self) -> IvStore {
         self.store.clone().with_replica(Arc::new(self.recorder.clone()))
     }
 
-    /// The share of each SA of a file, from which on their records are theirs. What has records in a share stays there.
+    /// The share of each SA of a file, to which their records belong from now on. A key or SA with records in a share stays there.
     ///
     /// # Errors
     /// If outbound SAs of different shares have one cipher key: both would use the same IVs; or if an SA has its records in another share.
@@ -192,7 +192,7 @@ impl Cluster {
         let before = places.clone();
         places.assign(named.iter().map(|&(id, _, share)| (id, share))).map_err(moved)?;
         drop(places);
-        // Others may have another file. Of shares that come later, it is looked at then.
+        // Other gateways may have another file. Later shares are checked when they come.
         let served = named.iter().filter(|(.., share)| serves.contains_key(share)).map(|(id, ..)| *id);
         if let Err(PlaceError::Moved(error)) = self.recorder.settle_places(served, false) {
             *lock_places(&self.recorder.places) = before;
@@ -201,12 +201,12 @@ impl Cluster {
         Ok(shares)
     }
 
-    /// What the data plane is to serve: shares, and the claims under which.
+    /// The shares that the data plane should serve, and their terms of ownership.
     pub fn wanted(&self) -> Served {
         lock(&self.state).wanted()
     }
 
-    /// Writes the records of shares that the data plane is about to serve where it finds them.
+    /// Writes the records of shares that the data plane is about to serve into the local store.
     fn take_over(&self, shares: &BTreeSet<u16>) -> Result<(), IvStoreError> {
         let ids = lock_places(&self.recorder.places).in_shares(shares);
         let settled = self.recorder.settle_places(ids.into_iter(), false);
@@ -217,7 +217,7 @@ impl Cluster {
         let ids: Vec<SequenceId> = notes.iter().map(|note| note.id).collect();
         let places: HashMap<SequenceId, usize> = ids.iter().copied().zip(0..).collect();
         for known in self.store.windows_of(&ids)? {
-            // Nothing is received that etcd does not have, so that etcd has lost records, or an older copy of it was restored.
+            // Every received number is in etcd first: etcd has lost records, or an older copy of it was restored.
             let certain = known.received.certain;
             let note = places.get(&known.id).and_then(|&place| notes.get_mut(place));
             if let Some(note) = note.filter(|note| note.received.top < certain) {
@@ -231,12 +231,12 @@ impl Cluster {
         self.store.put_windows(&notes, 0, &|_| true)
     }
 
-    /// Has a data plane that serves `served` serve what is wanted. Shares that another gateway is to have or has go first; then those come
-    /// that are this gateway's now: their records, the right to record, the SAs. `serve` has the data plane serve some shares and no
-    /// others.
+    /// Makes a data plane that serves `served` serve the `wanted` shares. Shares that another gateway should have or has are removed first. Then this gateway's
+    /// new shares are added: their records, the right to record, the SAs. `serve` makes the data plane serve exactly the given
+    /// shares.
     ///
     /// # Errors
-    /// If the records cannot be written, and those of `serve`. It is to be called again then.
+    /// If the records cannot be written, and errors of `serve`. Call it again then.
     pub fn follow<E: From<IvStoreError>>(
         &self,
         served: &mut Served,
@@ -273,10 +273,10 @@ impl Cluster {
         self.look();
     }
 
-    /// Has it look at once.
+    /// Makes the thread read at once.
     fn look(&self) {
         if let Some((poke, _)) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
-            // A thread that has ended has nothing to look for.
+            // The thread may have ended.
             let _ = poke.send(());
         }
     }
@@ -286,7 +286,7 @@ impl Cluster {
         self.shares.of_address(address)
     }
 
-    /// Whether nobody else can own its shares; if not, it is not to announce addresses that another one may have by now.
+    /// Whether no other gateway can own its shares; if not, it must not announce addresses that another one may have.
     pub fn is_certain(&self) -> bool {
         let contact = lock(&self.state).contact;
         contact.is_some_and(|contact| (self.clock)().saturating_sub(contact) < self.lease)
@@ -312,8 +312,8 @@ impl Cluster {
         }
     }
 
-    /// Has the gateway leave: the shares are released one time after another as others are ready to take them. Whether there are
-    /// others, and some shares left.
+    /// Makes the gateway leave: shares are released step by step as others are ready to take them. Returns whether there are
+    /// other gateways, and shares left.
     pub fn is_leaving(&self) -> bool {
         let mut state = lock(&self.state);
         let began = std::mem::replace(&mut state.leaves, true);
@@ -325,7 +325,7 @@ impl Cluster {
         goes_on
     }
 
-    /// Leaves the cluster, behind the end of the data plane: the other gateways have the shares at once.
+    /// Leaves the cluster after the end of the data plane: the other gateways get the shares at once.
     pub fn leave(&self) {
         self.end();
         let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
@@ -344,7 +344,7 @@ impl Cluster {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((poke, thread)) = thread {
             drop(poke);
-            // A panic of it has been said.
+            // Its panic has been logged.
             let _ = thread.join();
         }
     }
@@ -356,7 +356,7 @@ impl Drop for Cluster {
     }
 }
 
-/// What a file has records of, each with the name of an SA and a share: SAs, and the cipher keys of outbound ones.
+/// The keys of a file's records, each with the name of an SA and a share: SAs, and the cipher keys of outbound SAs.
 fn named<'a>(file: &'a SasFile, shares: &[u16]) -> Result<Vec<(Id, &'a str, u16)>, ClusterError> {
     let mut keys: HashMap<KeyId, (&str, u16)> = HashMap::new();
     let mut named = Vec::new();
@@ -381,7 +381,7 @@ fn named<'a>(file: &'a SasFile, shares: &[u16]) -> Result<Vec<(Id, &'a str, u16)
 /// Whether a gateway of this cluster could start with the SAs of this file: certificates, keys. etcd is not asked.
 ///
 /// # Errors
-/// What is wrong.
+/// The first error.
 pub fn check(config: &forebay_config::Cluster, file: &SasFile) -> Result<(), ClusterError> {
     Client::open(config).map_err(ClusterError::Client)?;
     let shares = Shares { count: config.shares, by: config.share_by };
@@ -396,7 +396,7 @@ fn join(node: &mut Node, lease: Duration, unix_time: fn() -> Duration) -> Result
     loop {
         match node.step(clock(), unix_time()) {
             Ok(()) => return Ok(()),
-            // Of a gateway that was killed on another host, or lost its state directory, the lease ends soon.
+            // The lease of a gateway that was killed on another host, or that lost its state directory, ends soon.
             Err(Trouble::Fault(error @ ClusterError::NameTaken(..))) => {
                 if clock().saturating_sub(began) > patience {
                     return Err(error);
@@ -422,7 +422,7 @@ fn join(node: &mut Node, lease: Duration, unix_time: fn() -> Duration) -> Result
     }
 }
 
-/// Wakes the thread when another gateway comes or goes, so that it need not wait for its next beat. What it misses, the beats find.
+/// Wakes the thread when another gateway joins or leaves, so that it need not wait for its next beat. Beats find changes that this misses.
 fn watch(client: &Client, layout: &Layout, state: &Shared, poke: &Weak<Waker>) {
     let (first, end) = layout.comings_and_goings();
     while poke.strong_count() > 0 {
@@ -432,22 +432,22 @@ fn watch(client: &Client, layout: &Layout, state: &Shared, poke: &Weak<Waker>) {
             continue;
         }
         let watched = client.watch((&first, &end), looked, &mut |revision| {
-            // Of several changes at once one look is enough.
+            // One read is enough for several changes.
             if revision > lock(state).looked
                 && let Some(poke) = poke.upgrade()
             {
-                // A thread that has ended has nothing to look for.
+                // The thread may have ended.
                 let _ = poke.send(());
                 drop(poke);
                 rest(SOON);
             }
         });
-        // What is wrong the beats say.
+        // The beats report errors.
         rest(if watched.is_ok() { SOON } else { AGAIN });
     }
 }
 
-/// Does what is due; in what time it is to be called again.
+/// Does what is due, and returns the time after which to call it again.
 fn step(node: &Mutex<Node>, now: Duration, unix: Duration) -> (Duration, Result<(), Trouble>) {
     let mut node = node.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = node.step(now, unix);

@@ -8,11 +8,11 @@ use ipnet::IpNet;
 
 use super::ranges::Ranges;
 
-/// A policy, or an SA that is one, as far as the guard is concerned; those of a direction in the order in which they are
-/// asked.
+/// A policy, or an SA that acts as one, with the parts that the guard uses. Policies of a direction have their order of
+/// precedence.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// For packets that leave, or that arrive.
+    /// The direction of the packets.
     pub direction: Direction,
     /// Whether its packets pass in the clear: if not, they are protected.
     pub bypasses: bool,
@@ -20,31 +20,31 @@ pub struct Entry {
     pub local_ts: Vec<TrafficSelector>,
     /// Traffic on the peers' side; empty means any.
     pub remote_ts: Vec<TrafficSelector>,
-    /// The only interface that it is for, by its number.
+    /// The number of the interface to which it is limited.
     pub interface: Option<u32>,
-    /// Outer addresses of the peers that its packets come from.
+    /// Outer addresses of the peers from which its packets come.
     pub peers: Vec<IpAddr>,
 }
 
-/// Addresses of one IP version that are guarded.
+/// Guarded addresses of one IP version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guarded {
     /// Of the peers' networks.
     pub remote: Ranges,
-    /// Of `remote_ts` that are wider than that.
+    /// Of each `remote_ts` that is wider than a peer's networks.
     pub wide: Ranges,
-    /// The `local_ts` that go with those.
+    /// The `local_ts` of the same policies.
     pub local: Ranges,
-    /// The `local_ts` of all that are no wider than the networks of one side.
+    /// Each `local_ts` that is no wider than the networks of one side.
     pub own: Ranges,
     /// Outer addresses of peers.
     pub peers: Ranges,
 }
 
-/// Packets that pass in the clear, by a bypass policy.
+/// Packets that pass in the clear because of a bypass policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exempt {
-    /// For packets that leave, or that arrive.
+    /// The direction of the packets.
     pub direction: Direction,
     /// Of IPv6.
     pub v6: bool,
@@ -58,27 +58,27 @@ pub struct Exempt {
     pub interface: Option<u32>,
 }
 
-/// What is guarded.
+/// The plan of the guard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// IPv4.
     pub v4: Guarded,
     /// IPv6.
     pub v6: Guarded,
-    /// What is let through.
+    /// Exemptions by bypass policies.
     pub exempt: Vec<Exempt>,
-    /// Entries that protect any address from any, or equal networks from each other, of which no address says on which
-    /// side it belongs: they are not guarded.
+    /// Number of entries that protect any address from any, or equal networks from each other. An address does not determine its
+    /// side there, so they are not guarded.
     pub any_to_any: usize,
-    /// Exemptions that there was no room for: what they would let through is dropped.
+    /// Number of exemptions beyond the limit: their packets are dropped.
     pub left_out: usize,
 }
 
-/// Most rules by bypass policies.
+/// Maximum number of exemptions.
 const EXEMPT_MAX: usize = 1_024;
 
 impl Plan {
-    /// What is to be guarded by these policies; nothing of `except`.
+    /// The plan for these policies, without the networks in `except`.
     pub fn of(entries: &[Entry], except: &[IpNet]) -> Plan {
         let mut plan = Plan::default();
         for direction in [Direction::Seal, Direction::Open] {
@@ -86,7 +86,7 @@ impl Plan {
                 plan.add(entries.iter().filter(|entry| entry.direction == direction), v6, except);
             }
         }
-        // Both directions mostly say the same.
+        // Both directions usually have the same entries.
         plan.any_to_any = plan.any_to_any.div_ceil(2);
         for version in [&mut plan.v4, &mut plan.v6] {
             version.remote.settle();
@@ -98,12 +98,12 @@ impl Plan {
         plan
     }
 
-    /// How many ranges of peers' addresses are guarded.
+    /// Number of guarded ranges of peers' addresses.
     pub fn ranges(&self) -> usize {
         [&self.v4, &self.v6].iter().map(|version| version.remote.len() + version.wide.len()).sum()
     }
 
-    /// The ranges of one IP version that opened packets are for and that no one else can be meant by.
+    /// The ranges of one IP version for decrypted packets that belong to this side only.
     pub fn own(entries: &[Entry], v6: bool) -> Vec<(IpAddr, IpAddr)> {
         let protect = entries.iter().filter(|entry| !entry.bypasses);
         let mut ranges: Vec<_> = protect.flat_map(|entry| narrow(entry, v6).addresses(v6)).collect();
@@ -146,7 +146,7 @@ impl Plan {
                     version.remote.add(&one);
                 }
             }
-            // One for both IP versions counts once.
+            // An entry for both IP versions counts once.
             let is_first = !v6 || Ranges::of(&entry.remote_ts, false).is_empty();
             self.any_to_any += usize::from(!is_clear && is_first);
             before.add(&remote);
@@ -154,7 +154,7 @@ impl Plan {
         }
     }
 
-    /// Lets through what a bypass policy says, but for what is protected `before` it.
+    /// Exempts the packets of a bypass policy, except those that are protected by a policy `before` it.
     fn exempt(&mut self, entry: &Entry, v6: bool, before: &Ranges) {
         let any = [TrafficSelector::ANY];
         let or_any = |selectors: &'_ [TrafficSelector]| {
@@ -184,7 +184,7 @@ impl Plan {
     }
 }
 
-/// Each `local_ts` by itself that is no wider than the networks of one side.
+/// The ranges of each `local_ts` that is no wider than the networks of one side.
 fn narrow(entry: &Entry, v6: bool) -> Ranges {
     let mut narrow = Ranges::default();
     for selector in &entry.local_ts {

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 /// Prefixes shorter than these cannot be the networks of a peer alone.
 const WIDE_V4: u32 = 8;
 const WIDE_V6: u32 = 16;
-/// What no tunnel carries: this host, this link, groups.
+/// Addresses that no tunnel carries: this host, this link, groups.
 const NEVER: [&str; 7] = [
     "0.0.0.0/8",
     "127.0.0.0/8",
@@ -33,7 +33,7 @@ impl Range {
         (address(self.first, v6), address(self.last, v6))
     }
 
-    /// Whether it is more than networks of one peer.
+    /// Whether it is wider than the networks of one peer.
     pub fn is_wide(self, v6: bool) -> bool {
         let most = if v6 { 1 << (128 - WIDE_V6) } else { 1 << (32 - WIDE_V4) };
         self.last - self.first >= most
@@ -45,7 +45,7 @@ impl Range {
     }
 }
 
-/// Ranges; after [`Ranges::settle`] in order and with others between them.
+/// Ranges; after [`Ranges::settle`] sorted and disjoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<Range>);
 
@@ -56,7 +56,7 @@ impl From<Range> for Ranges {
 }
 
 impl Ranges {
-    /// Those of one IP version that selectors name; no selector is any address.
+    /// The ranges of one IP version in selectors; without selectors, any address.
     pub fn of(selectors: &[TrafficSelector], v6: bool) -> Ranges {
         let range = |selector: &TrafficSelector| match selector.addresses() {
             None => Some(all(v6)),
@@ -73,13 +73,13 @@ impl Ranges {
         ranges
     }
 
-    /// Those of one IP version of single addresses.
+    /// The ranges of single addresses of one IP version.
     pub fn alone(addresses: &[IpAddr], v6: bool) -> Ranges {
         let addresses = addresses.iter().filter(|address| address.is_ipv6() == v6);
         Ranges(addresses.map(|&one| Range { first: number(one), last: number(one) }).collect())
     }
 
-    /// What is never guarded: what no tunnel carries, and `except`.
+    /// Addresses that are never guarded: those that no tunnel carries, and `except`.
     pub fn spared(v6: bool, except: &[IpNet]) -> Ranges {
         let never = NEVER.into_iter().chain([GROUPS_V6]).filter_map(|text| text.parse::<IpNet>().ok());
         let nets = never.chain(except.iter().copied()).filter(|net| net.network().is_ipv6() == v6);
@@ -110,7 +110,7 @@ impl Ranges {
         self.0.extend(&others.0);
     }
 
-    /// Puts them in order and makes one of those that overlap or touch.
+    /// Sorts the ranges and merges those that overlap or touch.
     pub fn settle(&mut self) {
         if self.0.is_sorted_by(|a, b| a.last < b.first && a.last + 1 < b.first) {
             return;
@@ -128,13 +128,13 @@ impl Ranges {
         self.0 = merged;
     }
 
-    /// Those that are not wider than `range`.
+    /// The ranges that are not wider than `range`.
     pub fn not_wider_than(&self, range: Range) -> Ranges {
         let width = |one: &Range| one.last - one.first;
         Ranges(self.0.iter().filter(|one| width(one) <= width(&range)).copied().collect())
     }
 
-    /// What is in none of the others; both are settled.
+    /// The addresses that are in none of the others; both are settled.
     pub fn without(&self, others: &Ranges) -> Ranges {
         let mut left = Vec::new();
         for range in &self.0 {

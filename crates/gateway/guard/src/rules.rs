@@ -26,9 +26,9 @@ use forebay_wire::{protocol, udp};
 use super::plan::{Exempt, Guarded, Plan};
 use super::ranges::Ranges;
 
-/// Counters of what was dropped.
+/// The counter of dropped packets that arrived.
 pub const FORGED: &str = "forged";
-/// See [`FORGED`].
+/// The counter of dropped packets that would have left.
 pub const LEAKED: &str = "leaked";
 
 const IKE: u16 = 500;
@@ -36,36 +36,36 @@ const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 const TCP: u8 = 6;
 
-/// What the rules have to know of the host.
+/// Properties of the host that the rules depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// The name of the table.
     pub table: String,
-    /// Interfaces by which what is protected comes and goes.
+    /// Interfaces through which protected networks are reached.
     pub inside: Vec<String>,
     /// UDP ports of the gateway's own links.
     pub ports: Vec<u16>,
-    /// By which interfaces opened packets may go; `None` where nothing is known of them and nothing is dropped.
+    /// The interfaces through which decrypted packets may leave; `None` if they are unknown and nothing is dropped.
     pub ways: Option<Ways>,
 }
 
-/// Interfaces of a host, as far as they tell where packets that the gateway has opened may go.
+/// Interfaces of a host, classified for the forwarding of decrypted packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ways {
-    /// Those that lead to networks of this side, whatever else they lead to.
+    /// Interfaces that lead to networks of this side, and maybe elsewhere too.
     pub local: Vec<String>,
-    /// Those with an address in a network of this side, and that one's first and last address.
+    /// Interfaces with an address in a network of this side, and the first and last address of that network.
     pub near: Vec<(String, (IpAddr, IpAddr))>,
-    /// Those by which peers or the default route are reached. While there are none, each that is not among the others may
+    /// Interfaces that lead to peers or to the default route. While there are none, each interface that is in no other list may
     /// be one.
     pub outside: Vec<String>,
 }
 
-/// The two ways that packets go, and how the same is said of both.
+/// The two directions of packets, described alike.
 #[derive(Clone, Copy)]
 struct Way {
     direction: Direction,
-    /// Where the peer's address is.
+    /// The field of the peer's address.
     far: End,
     near: End,
 }
@@ -74,7 +74,7 @@ const ARRIVING: Way = Way { direction: Direction::Open, far: End::Source, near: 
 const LEAVING: Way = Way { direction: Direction::Seal, far: End::Destination, near: End::Source };
 
 impl Host {
-    /// The table that guards what `plan` says.
+    /// The table for `plan`.
     pub fn table(&self, plan: &Plan) -> Table {
         let set = |name, v6, ranges: &Ranges| Set { name, v6, ranges: ranges.addresses(v6) };
         let sets = |v6, [remote, wide, local, peers, own]: [&'static str; 5], guarded: &Guarded| {
@@ -119,7 +119,7 @@ impl Host {
         Chain { name, hook: Some(hook), rules }
     }
 
-    /// Finds packets that the gateway has opened.
+    /// Finds packets that the gateway has decrypted.
     fn opened(&self, name: &'static str, then: &'static str) -> Chain {
         let from = |interface: &String| Rule {
             matches: vec![Match::ArrivesBy(interface.clone())],
@@ -128,7 +128,7 @@ impl Host {
         Chain { name, hook: Some(Hook::Forward), rules: self.inside.iter().map(from).collect() }
     }
 
-    /// Drops those of them that go elsewhere than to this side.
+    /// Drops decrypted packets that leave to other than this side.
     fn strays(&self, name: &'static str) -> Chain {
         let mut rules = Vec::new();
         if let Some(ways) = &self.ways {
@@ -165,13 +165,13 @@ impl Host {
         }
         if way.direction == Direction::Open {
             for (v6, [.., peers, _]) in [(false, SETS[0]), (true, SETS[1])] {
-                // Without the first fragment they are nothing; what a peer sends in the clear is not protected, but no other
-                // sender is to complete what a tunnel has begun.
+                // They are useless without a first fragment. A peer's own cleartext is not protected, but no other
+                // sender may complete a datagram that began in a tunnel.
                 let from = Match::InSet(way.far, peers);
                 let later = Match::LaterFragment { v6 };
                 rules.push(ours(&[Match::V6(v6), from, Match::Protocol(protocol::UDP), later]));
             }
-            // Of what is sealed they tell path MTUs; those that leave would quote what was opened.
+            // They report path MTUs of protected packets; ICMP errors that leave would quote decrypted packets.
             for (v6, icmp, (first, last)) in
                 [(false, ICMP, (3, 3)), (false, ICMP, (11, 12)), (true, ICMPV6, (1, 4))]
             {
@@ -203,7 +203,7 @@ fn accept(matches: Vec<Match>) -> Rule {
 }
 
 impl Way {
-    /// What is said of both ends, the sender's first, as nft(8) lists it.
+    /// Matches of both ends, the sender's first, as nft(8) lists them.
     fn sender_first<T>(self, near: T, far: T) -> [(End, T); 2] {
         let both = [(self.near, near), (self.far, far)];
         if self.near == End::Source {
@@ -214,7 +214,7 @@ impl Way {
         }
     }
 
-    /// What a bypass policy lets pass: a list for each protocol that may be meant; none where no packet is.
+    /// The matches of a bypass policy: a list for each possible protocol; none if no packet matches.
     fn bypass(self, exempt: &Exempt) -> Vec<Vec<Match>> {
         let mut base = vec![Match::V6(exempt.v6)];
         base.extend(exempt.interface.map(|index| match self.direction {
@@ -233,8 +233,7 @@ impl Way {
         };
         let sides = self.sender_first(local, remote);
         let has_any = sides.iter().all(|(_, side)| side.ports() == PortRange::ANY);
-        // Ports that cannot be seen (OPAQUE) get no rule: fragments of such traffic wait for no packet that would be
-        // let through.
+        // Invisible ports (OPAQUE) get no rule: no exempted packet precedes such fragments.
         if sides.iter().any(|(_, side)| side.ports() == PortRange::OPAQUE) {
             return vec![];
         }

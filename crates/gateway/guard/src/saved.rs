@@ -30,21 +30,21 @@ use super::plan::Entry;
 use super::rules::{Host, Ways};
 
 const HEAD: &str = "forebay-guard 1";
-/// The last line: without it something is missing.
+/// The last line: without it the text is incomplete.
 const END: &str = "end";
 
-/// What was guarded and discarded last.
+/// The rules and discarded networks of the last start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
     /// The gateway's file.
     pub file: String,
-    /// The host, where there were rules.
+    /// The host, if there were rules.
     pub host: Option<Host>,
-    /// Policies, in the order in which they are asked.
+    /// Policies in their order of precedence.
     pub entries: Vec<Entry>,
     /// Networks that are not guarded.
     pub except: Vec<IpNet>,
-    /// Networks with a route that discards.
+    /// Networks with a blackhole route.
     pub discarded: Vec<IpNet>,
 }
 
@@ -82,7 +82,7 @@ fn list<T: Display>(of: &[T]) -> String {
     }
 }
 
-/// A line that is not what it should be.
+/// A wrong line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedError {
     /// Its number, from 1 on.
@@ -146,7 +146,7 @@ impl FromStr for Saved {
     }
 }
 
-/// Whether a name is one that the gateway gives a table: the rules of others are not to be replaced.
+/// Whether a name is one of the gateway's tables: rules of others must not be replaced.
 fn is_name(name: &str) -> bool {
     let rest = name.strip_prefix("forebay_");
     rest.is_some_and(|rest| rest.chars().all(|one| one.is_ascii_alphanumeric() || one == '_'))
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(saved.to_string().parse(), Ok(saved.clone()), "{saved}");
         let none = Saved { file: "a".to_owned(), ..Saved::default() };
         assert_eq!(none.to_string().parse(), Ok(none));
-        // For one interface: what its number means after a boot nobody knows.
+        // For one interface: its number may have another meaning after a boot.
         let mut with = saved.clone();
         with.entries.push(Entry { interface: Some(7), ..saved.entries[1].clone() });
         assert_eq!(with.to_string().parse(), Ok(saved));
