@@ -7,7 +7,7 @@ use crate::{IvStore, IvStoreError, LifeNote, SequenceId};
 use forebay_sas::{SaEntry, SasFile};
 use forebay_worker::Worker;
 
-/// The lives of SAs, by their places in the file.
+/// The ages and counts of SAs, by their places in the file.
 pub type Lives = Vec<(usize, Lived)>;
 
 /// Lifetimes that the `new` SAs of a file, given by index, have used before.
@@ -26,8 +26,8 @@ pub fn open(
     Ok(places.into_iter().zip(notes.into_iter().map(|note| lived(note, now))).collect())
 }
 
-/// What belongs into the same order as [`Worker::install`], behind it and before numbers are granted: new SAs go on with
-/// their lives.
+/// Call this in the same command as [`Worker::install`], after it and before numbers are granted: new SAs continue with
+/// their recorded ages and counts.
 pub fn give(worker: &mut Worker, lives: &Lives) {
     let sessions = worker.sessions().to_vec();
     for (place, lived) in lives {
@@ -37,14 +37,14 @@ pub fn give(worker: &mut Worker, lives: &Lives) {
     }
 }
 
-/// How far the SAs of the file have come.
+/// The ages and counts of the file's SAs.
 pub fn take(worker: &mut Worker, file: &SasFile) -> Lives {
     let sessions = worker.sessions().to_vec();
     let sad = worker.engine().sad();
     limited(file).filter_map(|(place, _)| Some((place, sad.lived(*sessions.get(place)?)?))).collect()
 }
 
-/// Notes what was taken.
+/// Records the ages and counts that were taken.
 pub fn settle(store: &IvStore, file: &SasFile, taken: &Lives, now: std::time::Duration) {
     let now = now.as_millis() as u64;
     let id =
@@ -64,13 +64,13 @@ fn limited(file: &SasFile) -> impl Iterator<Item = (usize, SequenceId)> {
         .map(move |(place, entry)| (place, id(entry)))
 }
 
-/// The clock has not been set if it says less, in milliseconds since the Unix epoch: January 2020.
+/// An earlier time means that the clock was not set, in milliseconds since the Unix epoch: January 2020.
 const CLOCK_UNSET: u64 = 1_577_836_800_000;
 
 fn lived(note: LifeNote, now: u64) -> Lived {
     let noted = note.at.max(note.since).max(note.used.unwrap_or(0));
     let is_first_set = noted < CLOCK_UNSET && now >= CLOCK_UNSET;
-    // A clock that was put back makes nothing younger than it was when it was noted, and one that was set for the first time nothing older.
+    // If the clock was set back, no SA becomes younger than recorded; if it was set for the first time, none becomes older.
     let until = if is_first_set { noted } else { now.max(noted) };
     let since = |then: u64| Duration::from_millis(until.saturating_sub(then));
     Lived { age: since(note.since), used: note.used.map(since), packets: note.packets, bytes: note.bytes }

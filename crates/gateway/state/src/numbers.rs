@@ -20,23 +20,23 @@ use crate::{Block, IVS_PER_SA, IvStore, IvStoreError, KeyId, SequenceId, Used, W
 use forebay_sas::{SaEntry, SasFile};
 use forebay_worker::{Handle, Worker};
 
-/// Numbers of a block: what is lost at most when the process is killed, the 4096th part of all without ESN.
+/// Minimum numbers of a block, which are lost when the process is killed: the 4096th part of all without ESN.
 pub const BLOCK: u64 = 1 << 20;
-/// The largest block, of an SA that uses its blocks up fast: more would bring a peer that counts in 32 bits near the
-/// 2^31 from which on it takes what is ahead for what is behind (RFC 4303 A2).
+/// Maximum numbers of a block, for an SA that uses its blocks up fast. Larger blocks would come near the 2^31 from which
+/// on a peer that counts in 32 bits mistakes higher numbers for lower ones (RFC 4303 A2).
 const BLOCK_MAX: u64 = 1 << 26;
-/// What a block should last for: longer than a disk takes.
+/// Time that a block should last: longer than a write to a disk.
 const LASTS: Duration = Duration::from_millis(4_000);
-/// Between two tries to reserve.
+/// Time between two attempts to reserve.
 const TRY_AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// An SA of the file.
 #[derive(Clone, Debug)]
 struct Looked {
     name: String,
-    /// Of an outbound one.
+    /// The sequence numbers of an outbound SA.
     numbers: Option<Numbers>,
-    /// Of an outbound one with IVs.
+    /// The IVs of an outbound SA that uses IVs.
     ivs: Option<Ivs>,
 }
 
@@ -45,15 +45,15 @@ struct Looked {
 pub struct Ivs {
     key: KeyId,
     refill: IvRefill,
-    /// How many are reserved next.
+    /// Size of the next reservation.
     count: u64,
-    /// When the last were reserved, since the Unix epoch, and the first one behind those.
+    /// The time of the last reservation, since the Unix epoch, and the first IV after it.
     reserved: std::time::Duration,
     end: u64,
 }
 
 impl Ivs {
-    /// Those of `entry`, which begins with `range` and gets `count` when half of it is used.
+    /// The IVs of `entry`, which begins with `range` and gets `count` more when half of it is used.
     pub fn of(entry: &SaEntry, range: IvRange, count: u64) -> (IvRange, Ivs) {
         let refill = IvRefill::default();
         let key = KeyId::of(&entry.keys);
@@ -66,14 +66,14 @@ impl Ivs {
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     id: SequenceId,
-    /// The last there is.
+    /// The last possible number.
     end: u64,
-    /// The last that is reserved.
+    /// The last reserved number.
     last: u64,
-    /// How many are reserved next, and at most.
+    /// Size of the next block, and its maximum.
     block: u64,
     most: u64,
-    /// When the last were granted.
+    /// When the last block was granted.
     granted: Time,
 }
 
@@ -89,17 +89,17 @@ pub struct SequenceReserver {
     block: u64,
 }
 
-/// Numbers for the new outbound SAs of a file that are one worker's.
+/// Numbers for the new outbound SAs of a file at one worker.
 #[derive(Default)]
 pub struct Reserved {
     /// By place in the file.
     numbers: Vec<Option<(Numbers, Block)>>,
-    /// Of the new SAs with IVs, by their keys.
+    /// The IVs of new SAs, by their keys.
     ivs: HashMap<KeyId, Ivs>,
 }
 
 impl Reserved {
-    /// What is reserved, and what keeps the IVs of the same SAs filled.
+    /// The reserved numbers, and the refills of the IVs of the same SAs.
     pub fn with_ivs(mut self, ivs: Vec<Ivs>) -> Reserved {
         self.ivs = ivs.into_iter().map(|ivs| (ivs.key, ivs)).collect();
         self
@@ -112,7 +112,7 @@ impl SequenceReserver {
         SequenceReserver { store, clock, sas: Sas::default(), block }
     }
 
-    /// What reserves more, to which the worker gives its events from now on.
+    /// The thread that reserves more, to which the worker sends its events from now on.
     pub fn keeper(&self, worker: &mut Worker, handle: Handle) -> Keeper {
         let (sender, events) = mpsc::channel();
         worker.send_events(sender);
@@ -127,10 +127,10 @@ impl SequenceReserver {
         }
     }
 
-    /// Reserves numbers for the outbound SAs of `file` that are new at this worker, which `new` says by their places.
+    /// Reserves numbers for the outbound SAs of `file` that are new at this worker; `new` has a flag for each place.
     ///
     /// # Errors
-    /// If they cannot be noted.
+    /// If they cannot be recorded.
     pub fn reserve(&self, file: &SasFile, new: &[bool]) -> Result<Reserved, IvStoreError> {
         let new = file.entries.iter().zip(new).map(|(entry, new)| {
             if !new || entry.direction == Direction::Open {
@@ -153,7 +153,7 @@ impl SequenceReserver {
         Ok(Reserved { numbers, ivs: HashMap::new() })
     }
 
-    /// What belongs into the same order as [`Worker::install`], behind it: the file's SAs get their numbers.
+    /// Call this in the same command as [`Worker::install`], after it: the file's SAs get their numbers.
     pub fn give(&self, worker: &mut Worker, file: &SasFile, mut reserved: Reserved) {
         let sessions = worker.sessions().to_vec();
         let now = worker.engine().clock().now();
@@ -187,7 +187,7 @@ impl SequenceReserver {
         }
     }
 
-    /// Takes back what the SAs that `go` says, by their places, have not used, and lets them use no more.
+    /// Takes the unused numbers of the SAs that are removed, and lets them use no more; `go` has a flag for each place.
     pub fn take_back(&self, worker: &mut Worker, go: impl Fn(usize) -> bool) -> Vec<Used> {
         let sas = lock(&self.sas);
         let going: Vec<SessionId> = worker
@@ -210,7 +210,7 @@ impl SequenceReserver {
         used
     }
 
-    /// Notes what was taken back.
+    /// Records the unused numbers that were taken.
     pub fn settle(&self, used: &[Used]) {
         if let Err(error) = self.store.settle_sequences(used) {
             tracing::warn!(%error, "cannot release unused sequence numbers; they are lost, which does no harm: look at space and permissions of `state`");
@@ -252,7 +252,7 @@ impl Recorder for Keeper {
 
     fn take(&mut self, Event { session, kind }: Event) {
         let name = lock(&self.sas).get(&session).map(|looked| looked.name.clone());
-        // One that has just been removed.
+        // An SA that has just been removed.
         let Some(sa) = name else { return };
         match kind {
             EventKind::SequenceWanted => self.wanted.push(session),
@@ -304,7 +304,7 @@ impl Keeper {
     fn reserve(&mut self) {
         let sas = lock(&self.sas);
         let numbers = self.wanted.iter().filter_map(|session| Some((*session, sas.get(session)?.numbers?)));
-        // What has come to its end has an event of its own.
+        // The end of all numbers has an event of its own.
         let wanting: Vec<_> = numbers.filter(|(_, numbers)| numbers.last < numbers.end).collect();
         drop(sas);
         let wanted: Vec<Wanted> = wanting.iter().map(|(_, numbers)| numbers.wanted()).collect();
@@ -324,7 +324,7 @@ impl Keeper {
         self.handle.ask(move |worker| grant(worker, &sas, &blocks));
     }
 
-    /// Reserves more IVs for each SA that wants some, and puts them where it finds them.
+    /// Reserves more IVs for each SA that wants some, and hands them over.
     fn refill(&mut self) {
         let now = (self.clock)();
         let mut sas = lock(&self.sas);
@@ -347,7 +347,7 @@ impl Keeper {
         let mut sas = lock(&self.sas);
         for session in std::mem::take(&mut self.ivs_wanted) {
             let Some(ivs) = sas.get_mut(&session).and_then(|looked| looked.ivs.as_mut()) else { continue };
-            // Another SA may have the number by now, and no two SAs of a file have one key.
+            // Another SA may have the session number by now; no two SAs of a file have one key.
             let Some(range) = reserved.get(&ivs.key) else { continue };
             (ivs.reserved, ivs.end) = (now, range.end);
             ivs.refill.give(IvRange::share(range.start, range.end, 0, 1));
@@ -360,7 +360,7 @@ fn grant(worker: &mut Worker, sas: &Sas, blocks: &[((SessionId, Numbers), Block)
     let mut sas = lock(sas);
     for ((session, before), block) in blocks {
         let Some(numbers) = sas.get_mut(session).and_then(|looked| looked.numbers.as_mut()) else { continue };
-        // Another SA has the number by now.
+        // Another SA has the session number by now.
         if numbers.id != before.id {
             continue;
         }
@@ -369,7 +369,7 @@ fn grant(worker: &mut Worker, sas: &Sas, blocks: &[((SessionId, Numbers), Block)
         if lasted < LASTS {
             numbers.block = (numbers.block * 2).min(numbers.most);
         }
-        // Of a pair, numbers behind those that are granted may be the other gateway's.
+        // In a pair, the numbers after the granted ones may belong to the other gateway.
         if block.after > before.last && block.after < block.last {
             worker.engine().continue_after(*session, block.after);
         }

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use forebay_privileges as privileges;
 
-/// What such a thread does with the messages of workers.
+/// The work of such a thread with the messages of workers.
 pub trait Recorder: Sized + Send + 'static {
     /// A message of a worker.
     type Message: Send;
     /// Name of the thread.
     const THREAD: &'static str;
-    /// Between two passes over work that is left, while no message comes.
+    /// Time between two passes over remaining work while no message arrives.
     const AGAIN: Duration;
 
-    /// The same as it is now.
+    /// The current interval.
     fn again(&self) -> Duration {
         Self::AGAIN
     }
@@ -23,16 +23,16 @@ pub trait Recorder: Sized + Send + 'static {
     /// The messages.
     fn messages(&self) -> &Receiver<Self::Message>;
 
-    /// Whether there is something to do even if no message comes.
+    /// Whether there is work even if no message arrives.
     fn has_work(&self) -> bool;
 
-    /// Takes a message.
+    /// Handles a message.
     fn take(&mut self, message: Self::Message);
 
-    /// Does what is to be done by now.
+    /// Does the work that is due.
     fn work(&mut self);
 
-    /// Takes the message that the thread has waited for.
+    /// Handles the message for which the thread has waited.
     fn gather(&mut self, first: Self::Message) {
         self.take(first);
     }
@@ -40,7 +40,7 @@ pub trait Recorder: Sized + Send + 'static {
     /// Starts the thread, which ends when all senders of messages are gone.
     ///
     /// # Errors
-    /// If there is no thread left.
+    /// If no thread can be started.
     fn start(self) -> io::Result<()> {
         std::thread::Builder::new().name(Self::THREAD.to_owned()).spawn(move || {
             privileges::keep_files();
@@ -49,7 +49,7 @@ pub trait Recorder: Sized + Send + 'static {
         Ok(())
     }
 
-    /// What the thread does.
+    /// The loop of the thread.
     fn run(mut self) {
         loop {
             let message = match self.has_work() {
@@ -65,7 +65,7 @@ pub trait Recorder: Sized + Send + 'static {
         }
     }
 
-    /// Takes the messages that have come, and does what is to be done; without `again` only if there were any.
+    /// Handles the messages that have arrived, and does the work that is due; without `again` only if there were messages.
     fn look(&mut self, again: bool) {
         let mut any = again;
         while let Ok(message) = self.messages().try_recv() {

@@ -23,7 +23,7 @@ use crate::numbers::{self, Ivs, Reserved, SequenceReserver};
 use crate::windows::{self, Windows};
 use crate::{IvStore, IvStoreError, SequenceId, Used};
 
-/// See the module. A copy is the same one.
+/// See the module. Clones share their state.
 #[derive(Clone)]
 pub struct SaRecords {
     store: IvStore,
@@ -33,7 +33,7 @@ pub struct SaRecords {
     windows: Windows,
 }
 
-/// What the new SAs of a file go on with.
+/// The records with which the new SAs of a file continue.
 pub struct Opened {
     ivs: Vec<IvRange>,
     numbers: Reserved,
@@ -41,13 +41,13 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// The IVs of the new SAs that use any, in their order.
+    /// The IVs of the new SAs that use IVs, in their order.
     pub fn take_ivs(&mut self) -> Vec<IvRange> {
         std::mem::take(&mut self.ivs)
     }
 }
 
-/// What SAs have used and received.
+/// The numbers that SAs have used and received.
 #[derive(Default)]
 pub struct Taken {
     numbers: Vec<Used>,
@@ -56,8 +56,8 @@ pub struct Taken {
 }
 
 impl SaRecords {
-    /// The records of a store, and what keeps those of replay windows, which asks the first worker. `block` sequence numbers
-    /// are reserved for an SA at first; `clock` returns the time since the Unix epoch.
+    /// The records of a store, and the keeper of replay windows, which uses the first worker. `block` sequence numbers
+    /// are reserved for an SA initially; `clock` returns the time since the Unix epoch.
     pub fn new(
         store: IvStore,
         clock: fn() -> Duration,
@@ -69,28 +69,28 @@ impl SaRecords {
         (SaRecords { store, clock, reserver, windows }, keeper)
     }
 
-    /// The replay windows, for SAs that are no file's.
+    /// The replay windows, for SAs that are not from a file.
     pub fn windows(&self) -> &Windows {
         &self.windows
     }
 
-    /// What reserves more numbers for the SAs of a file, to which the first worker gives its events from now on.
+    /// The thread that reserves more numbers for the SAs of a file, to which the first worker sends its events from now on.
     pub fn numbers_keeper(&self, worker: &mut Worker, handle: Handle) -> numbers::Keeper {
         self.reserver.keeper(worker, handle)
     }
 
-    /// Reads all that is recorded, for SAs that an IKE daemon will name.
+    /// Reads all records, for SAs that an IKE daemon will install.
     ///
     /// # Errors
-    /// If it cannot be read, or not be changed so that it holds while the SAs are in use.
+    /// If the records cannot be read, or not be changed so that they are valid while the SAs are in use.
     pub fn open_all(&self) -> Result<(), IvStoreError> {
         self.windows.open_all()
     }
 
-    /// Opens what the SAs of a file need that are new by `changes`; `now` is the time since the Unix epoch.
+    /// Opens the records of the SAs of a file that are new in `changes`; `now` is the time since the Unix epoch.
     ///
     /// # Errors
-    /// If it cannot be read or recorded; then nothing is open.
+    /// If records cannot be read or made; then nothing is open.
     pub fn open(&self, config: &Config, changes: &Changes, now: Duration) -> Result<Opened, IvStoreError> {
         self.windows.open_file(&config.sas)?;
         self.open_new(config, changes, now).inspect_err(|_| self.forget(&config.sas))
@@ -109,7 +109,7 @@ impl SaRecords {
         Ok(Opened { ivs, numbers, lives })
     }
 
-    /// Forgets what was read for SAs of a file that are not installed after all.
+    /// Forgets the records that were read for SAs of a file that are not installed after all.
     pub fn forget(&self, file: &SasFile) {
         self.windows.forget_file(file);
     }
@@ -119,7 +119,7 @@ impl SaRecords {
         self.windows.attend(worker);
     }
 
-    /// Takes what the SAs have used and received that go by `changes`, and lets them use no more.
+    /// Takes the used and received numbers of SAs that `changes` removes, and lets these SAs use no more.
     pub fn take(&self, worker: &mut Worker, changes: &Changes) -> Taken {
         let going = worker.removed(changes);
         // Packets in flight count as received, so they are finished first.
@@ -129,19 +129,19 @@ impl SaRecords {
         Taken { numbers, windows, lives: Lives::new() }
     }
 
-    /// Takes what all SAs of a worker that ends have used and received.
+    /// Takes the used and received numbers of all SAs of a worker that ends.
     pub fn take_all(&self, worker: &mut Worker, file: &SasFile) -> Taken {
         let windows = self.windows.take_back_all(worker);
         Taken { windows, numbers: self.reserver.take_back(worker, |_| true), lives: self.lives(worker, file) }
     }
 
-    /// How far the SAs of a file have come in their lives.
+    /// The ages and counts of the SAs of a file.
     pub fn lives(&self, worker: &mut Worker, file: &SasFile) -> Lives {
         lifetimes::take(worker, file)
     }
 
-    /// What belongs into the same order as [`Worker::install`], behind it: the SAs of the file go on with what was opened, and those with the
-    /// keys of SAs that went with what was taken. Packets that waited for a window that no SA has now are dropped.
+    /// Call this in the same command as [`Worker::install`], after it: the SAs of the file continue with the records that were opened; SAs with the
+    /// keys of removed ones continue with what was taken from those. Packets that waited for a window that no SA has now are dropped.
     pub fn give(&self, worker: &mut Worker, file: &SasFile, opened: Opened, taken: &Taken) {
         lifetimes::give(worker, &opened.lives);
         self.reserver.give(worker, file, opened.numbers);
@@ -149,19 +149,19 @@ impl SaRecords {
         self.windows.abandon(worker, &taken.windows);
     }
 
-    /// Takes from an engine that has refused the SAs of a file what it has of any, and removes them.
+    /// Takes the numbers of all SAs of an engine that has refused the SAs of a file, and removes the SAs.
     pub fn uninstall(&self, worker: &mut Worker) {
         let taken = self.windows.take_back_all(worker);
         self.windows.abandon(worker, &taken);
         worker.uninstall();
     }
 
-    /// Records how far the SAs of a file have come in their lives.
+    /// Records the ages and counts of the SAs of a file.
     pub fn settle_lives(&self, file: &SasFile, lives: &Lives) {
         lifetimes::settle(&self.store, file, lives, (self.clock)());
     }
 
-    /// Records what was taken and given to no other SA; `file` is that of the SAs which it was taken from.
+    /// Records what was taken and given to no other SA; `file` is the file of the SAs from which it was taken.
     pub fn settle(&self, file: &SasFile, taken: &Taken) {
         self.reserver.settle(&taken.numbers);
         self.settle_lives(file, &taken.lives);

@@ -64,23 +64,23 @@ pub use territory::Territory;
 /// As nanoseconds they are 4.3 s, so that restarts do not drive the records far ahead of the clock.
 pub const IVS_PER_SA: u64 = 1 << 32;
 
-/// So many cipher keys keep records of their own, behind the clock or not.
+/// Number of cipher keys that keep records of their own, even below the clock.
 const KEPT: usize = 1_024;
 
-/// A directory of records. A copy is the same one.
+/// A directory of records. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct IvStore {
     directory: PathBuf,
     files: Arc<dyn Files>,
-    /// Keys whose ends of reserved IVs are kept before those behind the clock become one.
+    /// Number of keys whose ends of reserved IVs are kept before those below the clock become the floor.
     kept: usize,
-    /// Of a gateway of a pair.
+    /// The territory of a gateway of a pair.
     territory: Option<Territory>,
     replica: Arc<dyn Replica>,
     journal: Arc<Mutex<Journal>>,
     /// The number of the last write that is in the journal, for the note.
     written: Arc<AtomicU64>,
-    /// Held while the note is changed: the end of a data plane and what a pair or cluster remembers come from different threads. Between
+    /// Held while the note is changed, because the end of a data plane and the pair or cluster use different threads. Between
     /// processes a file is locked.
     noting: Arc<Mutex<()>>,
 }
@@ -105,7 +105,7 @@ impl IvStore {
         IvStore { territory: Some(territory), kept: usize::MAX, ..self }
     }
 
-    /// The same with another gateway that notes every record before it is used.
+    /// The same with another gateway that records every record before it is used.
     #[must_use]
     pub fn with_replica(self, replica: Arc<dyn Replica>) -> IvStore {
         IvStore { replica, ..self }
@@ -116,7 +116,7 @@ impl IvStore {
         &self.replica
     }
 
-    /// The largest block of sequence numbers that an SA should ask for whose last number is `end`; `None` where there is no
+    /// Maximum block of sequence numbers of an SA whose last number is `end`; `None` if there is no
     /// limit.
     pub fn block_max(&self, end: u64) -> Option<u64> {
         self.territory.map(|_| Territory::block_max(end))
@@ -136,14 +136,14 @@ impl IvStore {
         &self.directory
     }
 
-    /// Why a gateway refuses the directory, whoever runs it; `None` where it does not, or where there is none yet.
+    /// The reason for which every gateway refuses the directory; `None` if it does not, or if the directory does not exist yet.
     pub fn exposed(&self) -> Option<IvStoreError> {
         let mode = std::fs::metadata(&self.directory).ok()?.mode();
         directory::exposed(mode).map(|error| IvStoreError::Write { path: self.directory.clone(), error })
     }
 
-    /// Makes this directory that of one gateway, until what is returned is dropped: two that record sequence numbers and
-    /// replay windows in the same files would undo each other's records. IVs may be reserved by others all the same.
+    /// Locks this directory for one gateway, until the returned lock is dropped: two that record sequence numbers and
+    /// replay windows in the same files would undo each other's records. Other processes can still reserve IVs.
     ///
     /// # Errors
     /// [`IvStoreError::InUse`] if another gateway has it, and if the directory cannot be made or written.
@@ -156,8 +156,8 @@ impl IvStore {
         lock.ok_or_else(|| IvStoreError::InUse { directory: self.directory.clone() })
     }
 
-    /// Makes this directory that of a program that reserves IVs beside or in the place of a gateway, in the role that the directory has:
-    /// what [`IvStore::enter`] looks at is looked at. `None` where a gateway has it, which does that itself, or another such program.
+    /// Locks this directory for a program that reserves IVs beside or instead of a gateway, in the role that the directory has, with the
+    /// checks of [`IvStore::enter`]. `None` if a gateway, which does that itself, or another such program has it.
     ///
     /// # Errors
     /// As [`IvStore::claim`] and [`IvStore::enter`].
@@ -199,7 +199,7 @@ impl IvStore {
     /// expects it before an IV is given out, so that an older copy of the journal is refused.
     ///
     /// # Errors
-    /// If the journal cannot be read or written, or says something else, or the IVs of a key have come to an end; then nothing is
+    /// If the journal cannot be read or written, or is damaged, or the IVs of a key are exhausted; then nothing is
     /// reserved.
     pub fn reserve(
         &self,
@@ -218,7 +218,7 @@ impl IvStore {
             let (mut ranges, mut new) = (BTreeMap::new(), Vec::new());
             for (&key, &count) in counts {
                 let known = records.ivs_of(key);
-                // The other half is the other gateway's; whoever is alone, or was, is behind both.
+                // The other half belongs to the other gateway; a gateway alone begins above both.
                 let known = half.map_or(known[0].max(known[1]), |half| known[half]);
                 let floor = records.floor.max(clock);
                 let start = if planted(Fault::IvMarkIgnored) { clock } else { known.max(floor) };
@@ -226,7 +226,7 @@ impl IvStore {
                 let path = || self.directory.join(journal::FILE);
                 let end = end.ok_or_else(|| IvStoreError::UsedUp { path: path(), key })?;
                 let less = if planted(Fault::IvMarkTooLow) { 1 } else { 0 };
-                // One that crosses the middle is in both.
+                // A range that crosses the middle is in both halves.
                 if start < HALF {
                     new.push(Record::Ivs { key, until: end.min(HALF) - less });
                 }
@@ -239,7 +239,7 @@ impl IvStore {
         })
     }
 
-    /// Makes sure that something can be recorded.
+    /// Checks that records can be made.
     ///
     /// # Errors
     /// If the directory cannot be made or written.
@@ -247,7 +247,7 @@ impl IvStore {
         self.lock().map(drop)
     }
 
-    /// The number of records, without a change of the directory; `None` where there is no journal yet.
+    /// The number of records, without a change of the directory; `None` if there is no journal yet.
     ///
     /// # Errors
     /// If the journal is missing, cannot be read, or is damaged.
@@ -258,7 +258,7 @@ impl IvStore {
         self.read(|records| Some(records.len()))
     }
 
-    /// What `select` says by the records.
+    /// The result of `select` for the records.
     fn read<T>(&self, select: impl FnOnce(&Records) -> T) -> Result<T, IvStoreError> {
         let mut journal = self.journal();
         // Reading makes no directory.
@@ -269,7 +269,7 @@ impl IvStore {
         Ok(select(&journal.records))
     }
 
-    /// Has `decide` say, by the records, which are new, and records these: the other gateway is told of them first, and has them when this
+    /// Records the new records that `decide` returns for the present ones. They are sent to the other gateway first, which has them when this
     /// returns.
     fn change<T>(
         &self,
@@ -279,7 +279,7 @@ impl IvStore {
         let noting: &mut Option<Box<dyn Noting>> = &mut None;
         let changed = self.change_here(writing, |records| {
             let (new, changed) = decide(records)?;
-            // What was not used after all may be used here only, so that the other gateway of a pair need not hear of it.
+            // Numbers that were not used may be used here only, so the other gateway of a pair need not know of them.
             let takes_unused = self.replica.takes_unused();
             let is_told = |record: &&Record| match record {
                 Record::Numbers { id, last } => {
@@ -299,7 +299,7 @@ impl IvStore {
         Ok(changed)
     }
 
-    /// The same here alone.
+    /// The same, here only.
     fn change_here<T>(
         &self,
         writing: Wrote<'_>,
@@ -318,7 +318,7 @@ impl IvStore {
         Ok(changed)
     }
 
-    /// Makes sure that the directory has a journal and a note.
+    /// Ensures that the directory has a journal and a note.
     fn establish(&self) -> Result<(), IvStoreError> {
         let mut journal = self.journal();
         let _lock = self.lock()?;
@@ -332,7 +332,7 @@ impl IvStore {
         journal.sync(self)
     }
 
-    /// Begins without the files that are missing, which an operator has accepted.
+    /// Begins without missing files, as an operator has accepted.
     fn begin_without_missing(&self) -> Result<(), IvStoreError> {
         let mut journal = self.journal();
         let _lock = self.lock()?;
@@ -354,7 +354,7 @@ impl IvStore {
         self.files.lock(&path).map_err(failed(&path))
     }
 
-    /// Writes into the note how far the journal has come, so that it is seen if what is at its end is lost.
+    /// Writes the last write of the journal into the note, so that a lost end of the journal is detected.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -367,9 +367,9 @@ impl IvStore {
     }
 }
 
-/// Replaces a file by one with this text, durably. Before all is written it is as it was.
+/// Replaces a file by one with this text, durably. Until all is written, the file is unchanged.
 fn replace(files: &dyn Files, path: &Path, text: &str) -> io::Result<()> {
-    // No other process uses this name while the lock is held; what a crash left there is overwritten.
+    // No other process uses this name while the lock is held; remains of a crash are overwritten.
     let temporary = path.with_extension("tmp");
     let mut file = files.create(&temporary)?;
     file.write(text.as_bytes())?;

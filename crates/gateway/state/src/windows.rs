@@ -31,7 +31,7 @@ use forebay_sas::{SaEntry, SasFile};
 use forebay_worker::Word;
 use forebay_worker::{Handle, Worker};
 
-/// See the module. A copy is the same one.
+/// See the module. Clones share their state.
 #[derive(Clone)]
 pub struct Windows {
     notes: Arc<Notes>,
@@ -57,7 +57,7 @@ impl Windows {
         (Windows { notes, thread }, keeper)
     }
 
-    /// Lets the workers send messages about windows; one of them is told.
+    /// Lets the workers send messages about windows, by a command to one of them.
     pub fn attend(&self, worker: &mut Worker) {
         worker.send_windows(self.thread.clone());
     }
@@ -65,7 +65,7 @@ impl Windows {
     /// Reads the records of a file's inbound SAs, before they are installed.
     ///
     /// # Errors
-    /// If it cannot be read, or not be changed so that it holds while the SAs are in use.
+    /// If the records cannot be read, or not be changed so that they are valid while the SAs are in use.
     pub fn open_file(&self, file: &SasFile) -> Result<(), IvStoreError> {
         let ids: Vec<SequenceId> = file.entries.iter().filter_map(inbound_id).collect();
         self.open(&ids)
@@ -99,13 +99,13 @@ impl Windows {
         Ok(())
     }
 
-    /// Forgets what was read for inbound SAs of a file that are not installed after all: when they are, it is read again.
+    /// Forgets the windows that were read for inbound SAs of a file that are not installed after all: they are read again when the SAs are installed.
     pub fn forget_file(&self, file: &SasFile) {
         let mut state = self.state();
         let State { windows, loose, .. } = &mut *state;
         for id in file.entries.iter().filter_map(inbound_id) {
             if let Some(window) = windows.get_mut(&id) {
-                // Also that of an SA that stays: when that is removed, nobody waits for its window.
+                // Also that of an SA that stays: when it is removed, no SA waits for its window.
                 window.awaited = false;
                 if window.place.is_none() {
                     loose.insert(id);
@@ -127,7 +127,7 @@ impl Windows {
     }
 
     fn begin(&self, notes: Vec<WindowNote>) -> Result<(), IvStoreError> {
-        // Gaps are filled in use, so what is noted must not have any.
+        // Gaps are filled in use, so the record must not have any.
         let full = notes.iter().filter(|note| !note.received.missing.is_empty()).map(|note| WindowNote {
             id: note.id,
             received: Received { missing: Vec::new(), ..note.received.clone() },
@@ -143,8 +143,8 @@ impl Windows {
         Ok(())
     }
 
-    /// What belongs into the same order as [`Worker::install`], behind it: the file's inbound SAs continue with what was
-    /// received under their keys.
+    /// Call this in the same command as [`Worker::install`], after it: the file's inbound SAs continue with the windows
+    /// of their keys.
     pub fn give_file(&self, worker: &mut Worker, file: &SasFile) {
         let sessions = worker.sessions().to_vec();
         for (session, entry) in sessions.into_iter().zip(&file.entries) {
@@ -154,8 +154,8 @@ impl Windows {
         }
     }
 
-    /// Lets a new inbound SA continue with what was received under its keys, and at least behind
-    /// `received`. Does nothing for one that it has already, or that has no window.
+    /// Lets a new inbound SA continue with the window of its keys, and at least above
+    /// `received`. Does nothing for an SA that has it already, or that has no window.
     pub fn give(&self, worker: &mut Worker, session: SessionId, id: SequenceId, received: u64) {
         let mut state = self.state();
         let is_of = |state: &State, at: &SessionId| state.places.get(at).is_some_and(|place| place.id == id);
@@ -194,9 +194,9 @@ impl Windows {
         worker.put_held(session, held);
     }
 
-    /// Takes what SAs have received, to be carried over to others with their keys, or to be noted by
-    /// [`Windows::settle`]; which keys they have. What these SAs receive from now on is not noted: they have to be
-    /// removed at once.
+    /// Takes the windows of SAs, to be carried over to others with their keys, or to be recorded by
+    /// [`Windows::settle`]; returns their keys. Packets that these SAs receive from now on are not recorded: remove
+    /// them at once.
     pub fn take_back(&self, worker: &mut Worker, sessions: &[SessionId]) -> Vec<SequenceId> {
         let mut state = self.state();
         let mut taken = Vec::new();
@@ -218,7 +218,7 @@ impl Windows {
         self.take_back(worker, &sessions)
     }
 
-    /// Drops the packets of SAs that were taken back and given to no other SA.
+    /// Drops the waiting packets of windows that were taken and given to no other SA.
     pub fn abandon(&self, worker: &mut Worker, taken: &[SequenceId]) {
         let mut held = Vec::new();
         let mut state = self.state();
@@ -233,7 +233,7 @@ impl Windows {
         worker.drop_held(held);
     }
 
-    /// Records the windows that were taken back and not given to another SA.
+    /// Records the windows that were taken and not given to another SA.
     pub fn settle(&self) {
         self.notes.settle(false);
     }
@@ -243,7 +243,7 @@ impl Windows {
         self.notes.settle(true);
     }
 
-    /// Has the thread do the same as [`Windows::settle`].
+    /// Lets the thread do the same as [`Windows::settle`].
     pub fn settle_later(&self) {
         let _ = self.thread.send(Word::Removed);
     }

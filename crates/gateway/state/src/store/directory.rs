@@ -17,7 +17,7 @@ pub(super) fn of_user(environment: impl Fn(&str) -> Option<OsString>, is_root: b
         .or_else(|| is_root.then(|| forebay_config::SYSTEM_DIRECTORY.into()))
 }
 
-/// Makes the directory and those above it that are missing, each durably, and sees to it that nobody else can change what is in it.
+/// Makes the directory and its missing parents, each durably, and checks that no other user can change its content.
 pub(super) fn make(directory: &Path) -> io::Result<()> {
     make_missing(directory)?;
     let metadata = directory.metadata()?;
@@ -30,7 +30,7 @@ pub(super) fn make(directory: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// Why a directory with these permissions is refused, if it is.
+/// The reason for which a directory with these permissions is refused, if it is.
 pub(super) fn exposed(mode: u32) -> Option<io::Error> {
     let why = format!("others can write to it (mode {:03o}, expected 700)", mode & 0o777);
     (mode & 0o022 != 0).then(|| io::Error::new(io::ErrorKind::PermissionDenied, why))
@@ -46,7 +46,7 @@ fn make_missing(directory: &Path) -> io::Result<()> {
     };
     make_missing(above)?;
     match DirBuilder::new().mode(0o700).create(directory) {
-        // Another process was faster; it may not have synced yet, so that this one does.
+        // Another process was faster; it may not have synced yet, so this one does.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
         made => made?,
     }

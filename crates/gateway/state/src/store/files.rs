@@ -13,66 +13,66 @@ use super::directory;
 
 /// A file system, as far as the store uses it.
 pub trait Files: fmt::Debug + Send + Sync {
-    /// Makes a directory and those above it that are missing, each durably.
+    /// Makes a directory and its missing parents, each durably.
     ///
     /// # Errors
-    /// What the system says, as for all of these.
+    /// An error of the system, as for all of these.
     fn make_directory(&self, directory: &Path) -> io::Result<()>;
 
-    /// Locks a file, which is made if it is missing, until what is returned is dropped.
+    /// Locks a file, which is created if it is missing, until the returned lock is dropped.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>>;
 
     /// Locks a file likewise, unless it is locked already: then there is no lock.
     ///
     /// # Errors
-    /// What the system says. A file system that only one process uses need not lock anything.
+    /// An error of the system. A file system that only one process uses need not lock anything.
     fn try_lock(&self, _path: &Path) -> io::Result<Option<Lock>> {
         Ok(Some(Box::new(())))
     }
 
-    /// The bytes of a file, at most so many.
+    /// The bytes of a file, up to a maximum.
     ///
     /// # Errors
-    /// What the system says; `NotFound` if there is none.
+    /// An error of the system; `NotFound` if there is no file.
     fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>>;
 
-    /// Opens a file for writing, for its owner only; what it held is lost.
+    /// Opens a file for writing, for its owner only, and empties it.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn create(&self, path: &Path) -> io::Result<Box<dyn Writing>>;
 
-    /// Opens a file that is there for writing behind what it holds.
+    /// Opens an existing file for appending.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn append(&self, path: &Path) -> io::Result<Box<dyn Writing>>;
 
-    /// By what a file is seen to have been changed.
+    /// The identity of a file's content, which differs after a change.
     ///
     /// # Errors
-    /// What the system says; `NotFound` if there is none.
+    /// An error of the system; `NotFound` if there is no file.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
 
-    /// Gives a file another name in the same directory, in the place of what had that name.
+    /// Renames a file within its directory, and replaces a file of that name.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 
     /// The names of the files in a directory.
     ///
     /// # Errors
-    /// What the system says. A file system on which nothing is ever removed need not list anything.
+    /// An error of the system. A file system on which nothing is ever removed need not list anything.
     fn names(&self, _directory: &Path) -> io::Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -80,30 +80,30 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// Removes a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn remove(&self, _path: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// What holds a lock until it is dropped.
+/// A lock that ends when it is dropped.
 pub type Lock = Box<dyn Any + Send + Sync>;
 
-/// Inode, length, and when it was written, in seconds and nanoseconds.
+/// Inode, length, and time of the last write in seconds and nanoseconds.
 pub type Identity = (u64, u64, i64, i64);
 
 /// A file that is being written.
 pub trait Writing {
-    /// Writes bytes behind those that are there.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Makes the file's bytes durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -119,7 +119,7 @@ impl Files for System {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
         let file = open(options().write(true).create(true).truncate(false), path)?;
         rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
-        // Closing it is what unlocks.
+        // Closing the file releases the lock.
         Ok(Box::new(file))
     }
 
@@ -164,7 +164,7 @@ impl Files for System {
 
     fn names(&self, directory: &Path) -> io::Result<Vec<String>> {
         let names = fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.file_name()));
-        // Names that are no text are not ours.
+        // Names that are not text are not the gateway's.
         names.filter_map(|name| name.map(|name| name.into_string().ok()).transpose()).collect()
     }
 
@@ -173,8 +173,8 @@ impl Files for System {
     }
 }
 
-/// A link in the place of a file would have another file written or believed, and a pipe would have the gateway wait for whoever
-/// writes to it.
+/// With a link in place of a file, another file would be written or trusted; with a pipe, the gateway would wait for its
+/// writer.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
@@ -182,7 +182,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file that nobody but its owner can change, which is the owner of its directory, or root.
+/// Opens a file that only its owner can change; the owner has to be that of its directory, or root.
 fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.open(path)?;
     let metadata = file.metadata()?;
@@ -214,7 +214,7 @@ impl Writing for File {
     }
 }
 
-/// A file that only grows: its length is all of its metadata that has to be durable.
+/// A file that only grows: its length is the only metadata that has to be durable.
 pub(super) struct Appending(pub(super) File);
 
 impl Writing for Appending {

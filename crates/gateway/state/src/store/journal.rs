@@ -27,51 +27,51 @@ use super::{IvStore, IvStoreError, SequenceId, legacy, note, replace};
 
 /// The file.
 pub(super) const FILE: &str = "records.log";
-/// Longest file, in bytes: some ten million SAs.
+/// Maximum length of the file in bytes: about ten million SAs.
 const MAX_LEN: u64 = 1 << 30;
 /// The version of the format, which the first line names.
 const SCHEMA: &str = "1";
 /// The key of the first line, and that of the floor below which all IVs count as used.
 const JOURNAL: &str = "journal";
 const FLOOR: &str = "floor";
-/// Outdated lines from which on the file is replaced, if they are more than those that hold.
+/// Number of outdated lines from which on the file is replaced, if they are more than the valid lines.
 const OUTDATED_MIN: usize = 4_096;
-/// Most windows that are kept of SAs that are not in use; the oldest are forgotten first.
+/// Maximum number of windows of unused SAs that are kept; the oldest are forgotten first.
 const UNUSED_MAX: usize = 16_384;
 
 /// The journal as it was read or written last.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// By what it is seen whether another process has changed the file; `None` if it has to be read.
+    /// The identity of the file, by which changes of other processes are detected; `None` if it has to be read.
     file: Option<Identity>,
-    /// By what its note knows it; `None` in one that a version before has begun.
+    /// Its name in the note; `None` in a journal of an earlier version.
     name: Option<String>,
     pub(super) records: Records,
-    /// Lines in the file, outdated ones included.
+    /// Lines in the file, including outdated ones.
     lines: usize,
-    /// The number of the last batch: lines that were appended together have one, higher than those before.
+    /// The number of the last batch: lines that were appended together have the same number, higher than the earlier ones.
     batch: u64,
     /// Whether its end is damaged, so that nothing may be appended.
     damaged: bool,
-    /// Whether a write failed, so that nothing may be appended to what may not be on the disk.
+    /// Whether a write failed, so that nothing may be appended, because the last lines may not be on the disk.
     doubtful: bool,
-    /// Whether the note is known to be there.
+    /// Whether the note is known to exist.
     is_noted: bool,
 }
 
-/// What else is to be known when records are written.
+/// Further input of a write of records.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Writing<'a> {
-    /// The time in nanoseconds since the Unix epoch: ends of reserved IVs behind it may be pruned.
+    /// The time in nanoseconds since the Unix epoch: ends of reserved IVs below it may be pruned.
     pub(super) now_ns: u64,
-    /// Which inbound SAs are used; without it no window is forgotten.
+    /// The inbound SAs in use; without it no window is forgotten.
     pub(super) used: Option<&'a dyn Fn(&SequenceId) -> bool>,
-    /// Whether the note has to expect the write before what it allows is used.
+    /// Whether the note has to name the write before its records are used.
     pub(super) is_noted: bool,
 }
 
 impl Journal {
-    /// Reads the file, unless it is as it was; moves what versions before have left into it.
+    /// Reads the file if it has changed; moves records of earlier versions into it.
     ///
     /// # Errors
     /// If it cannot be read, is damaged, or is missing.
@@ -87,7 +87,7 @@ impl Journal {
             return Ok(());
         }
         *self = Journal { doubtful: self.doubtful, ..Journal::default() };
-        // Without the note a migration may have been interrupted, behind which nothing was recorded.
+        // Without the note, a migration may have been interrupted; nothing was recorded after it.
         if !note::is_there(store)?
             && let Some(records) = legacy::records(store)?
         {
@@ -95,7 +95,7 @@ impl Journal {
         }
         let Some(file) = file else { return note::must_be_new(store, &path) };
         if file.1 > MAX_LEN {
-            // A part of it would be believed to be all.
+            // A part of it would be mistaken for the whole.
             return Err(IvStoreError::Corrupt { path, why: format!("it is longer than {MAX_LEN} bytes") });
         }
         let parsed = read(store)?;
@@ -107,7 +107,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes what was read durable, so that the note may expect it: of a process that was killed, the last lines may not be on the disk.
+    /// Makes the file durable, so that the note may name its last write: the last lines of a killed process may not be on the disk.
     ///
     /// # Errors
     /// As [`Journal::establish`].
@@ -120,7 +120,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The same, and makes sure that there is a journal with a note.
+    /// The same, and ensures that there is a journal with a note.
     ///
     /// # Errors
     /// As [`Journal::refresh`], and if it cannot be written.
@@ -130,14 +130,14 @@ impl Journal {
             return self.begin_anew(store);
         }
         if !self.is_noted {
-            // A crash may have come between the two.
+            // A crash may have happened between the two.
             note::begin(store, self.name.as_deref())?;
             self.is_noted = true;
         }
         Ok(())
     }
 
-    /// Makes the note of a journal again, whose loss an operator has accepted.
+    /// Makes the note of a journal again after an operator has accepted its loss.
     ///
     /// # Errors
     /// If the journal cannot be read, or the note not be written.
@@ -146,8 +146,8 @@ impl Journal {
         note::begin(store, read(store)?.name.as_deref())
     }
 
-    /// Whether its note was durable once: nothing is recorded before, but what a version before has left, whose files are removed behind
-    /// that.
+    /// Whether its note was durable once: before that nothing is recorded except records of an earlier version, whose files are removed
+    /// afterwards.
     fn is_used(&self) -> bool {
         self.batch > 0 || self.records.len() > 0
     }
@@ -164,7 +164,7 @@ impl Journal {
         let name = format!("{:016x}", RandomState::new().build_hasher().finish());
         *self = Journal { records, name: Some(name), ..Journal::default() };
         store.written.store(0, Ordering::Relaxed);
-        // Before the journal: after a crash between the two it is missing, and not older than its note.
+        // Before the journal: after a crash between the two the journal is missing, and not older than its note.
         note::expect_none(store)?;
         let path = store.directory.join(FILE);
         let written = self.rewrite(&*store.files, &path).and_then(|()| store.files.identity(&path));
@@ -174,7 +174,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Begins with what versions before have left. Their files are removed when all of it is durable here.
+    /// Begins with the records of earlier versions. Their files are removed when all records are durable here.
     fn migrate(&mut self, store: &IvStore, records: Records) -> Result<(), IvStoreError> {
         self.begin(store, records)?;
         legacy::remove(store)?;
@@ -182,10 +182,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends records and makes them durable, or replaces the file where that is due. The file is locked.
+    /// Appends records and makes them durable, or replaces the file if that is due. The file is locked.
     ///
     /// # Errors
-    /// If it cannot be written: then what was recorded before or what is recorded here holds, for each record.
+    /// If it cannot be written: for each record, either the earlier or the new one is then valid.
     pub(super) fn write(
         &mut self,
         store: &IvStore,
@@ -193,7 +193,7 @@ impl Journal {
         writing: Writing<'_>,
     ) -> Result<(), IvStoreError> {
         let path = store.directory.join(FILE);
-        // Until all is written, what is in memory does not count, nor what is behind the last line that was synced.
+        // Until all is written, neither the memory nor lines after the last synced one are valid.
         self.file = None;
         let doubts = std::mem::replace(&mut self.doubtful, true);
         self.batch += 1;
@@ -223,7 +223,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Replaces the file by one with the records that hold, as one batch.
+    /// Replaces the file by one with the valid records, as one batch.
     fn rewrite(&mut self, files: &dyn Files, path: &Path) -> io::Result<()> {
         let name = self.name.iter().map(|name| format!(" {name}")).collect::<String>();
         let mut text = line(self.batch, 0, format_args!("{JOURNAL} {SCHEMA}{name}"));
@@ -290,7 +290,7 @@ fn read(store: &IvStore) -> Result<Journal, IvStoreError> {
     }
 }
 
-/// Whether the journal of a directory had a note that is not there any more.
+/// Whether the journal of a directory had a note that is missing now.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -300,7 +300,7 @@ pub(super) fn lacks_note(store: &IvStore) -> Result<bool, IvStoreError> {
     }
     match read(store) {
         Ok(journal) => Ok(journal.is_used()),
-        // It is said where it is read for what it holds.
+        // The reader of the records reports it.
         Err(IvStoreError::Corrupt { .. }) => Ok(false),
         Err(error) => Err(error),
     }
@@ -311,7 +311,7 @@ pub(super) fn lacks_note(store: &IvStore) -> Result<bool, IvStoreError> {
 pub(super) struct Lines {
     pub(super) number: usize,
     pub(super) batch: u64,
-    /// The first damaged line, and the first batch that has a line behind it.
+    /// The first damaged line, and the first batch with a line after it.
     damaged: Option<(usize, Option<u64>)>,
 }
 
@@ -333,7 +333,7 @@ impl Lines {
     /// Whether the last batch is damaged.
     ///
     /// # Errors
-    /// If another one is.
+    /// If another batch is damaged.
     pub(super) fn end(&self) -> Result<bool, String> {
         match self.damaged {
             Some((number, Some(behind))) if behind < self.batch => Err(format!("line {number} is damaged")),

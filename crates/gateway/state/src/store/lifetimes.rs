@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::journal::Writing;
 use super::{IvStore, IvStoreError, Record, SequenceId};
 
-/// What is noted of an SA. Times are milliseconds since the Unix epoch.
+/// The record of an SA. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LifeNote {
-    /// When it was seen first.
+    /// When it was loaded first.
     pub since: u64,
     /// When it had its first packet.
     pub used: Option<u64>,
@@ -21,13 +21,13 @@ pub struct LifeNote {
     pub packets: u64,
     /// Bytes counted.
     pub bytes: u64,
-    /// When this was noted, by the same clock as the others; zero in notes of versions before.
+    /// When this was recorded, by the same clock as the others; zero in records of earlier versions.
     #[serde(default)]
     pub at: u64,
 }
 
 impl LifeNote {
-    /// What is left by both: the earlier start and the higher counts.
+    /// The stricter of both: the earlier start and the higher counts.
     pub(super) fn further(&self, other: &LifeNote) -> LifeNote {
         let used = self.used.into_iter().chain(other.used).min();
         let (packets, bytes) = (self.packets.max(other.packets), self.bytes.max(other.bytes));
@@ -37,10 +37,10 @@ impl LifeNote {
 }
 
 impl IvStore {
-    /// What is recorded of SAs, in their order; of those that are new it is recorded that they begin `now`.
+    /// The records of SAs, in their order; new SAs are recorded with their beginning `now`.
     ///
     /// # Errors
-    /// If the journal cannot be read or written, or says something else.
+    /// If the journal cannot be read or written, or is damaged.
     pub fn lives(&self, ids: &[SequenceId], now: u64) -> Result<Vec<LifeNote>, IvStoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -53,10 +53,10 @@ impl IvStore {
         })
     }
 
-    /// Records how far SAs have come.
+    /// Records the ages and counts of SAs.
     ///
     /// # Errors
-    /// As [`IvStore::lives`]; then what was recorded before holds.
+    /// As [`IvStore::lives`]; then the earlier records are valid.
     pub fn settle_lives(&self, lives: &[(SequenceId, LifeNote)]) -> Result<(), IvStoreError> {
         if lives.is_empty() {
             return Ok(());

@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{IvStore, IvStoreError, journal, legacy, replace};
 
-/// The file. Versions before refuse it by its schema, so that none of them starts without the journal.
+/// The file. Earlier versions refuse its schema, so that none of them starts without the journal.
 pub(super) const FILE: &str = "manifest.json";
 const SCHEMA: u64 = 2;
-/// Locked by the process that changes the note. That of the directory will not do: who holds it may have to wait for what a pair remembers.
+/// Locked by the process that changes the note. The lock of the directory cannot serve: its holder may wait for a change of the note.
 pub(super) const LOCK: &str = "manifest.lock";
-/// An operator's word that has not been taken yet.
+/// An operator's acceptance that was not used yet.
 const ACCEPTED: &str = "accepted.json";
-/// Longest such file, in bytes.
+/// Maximum length of such a file in bytes.
 const MAX_LEN: u64 = 4_096;
 
 /// The role of the gateway that has a directory.
@@ -52,27 +52,27 @@ impl fmt::Display for Role {
     }
 }
 
-/// What a gateway of a pair remembers over restarts.
+/// The note of a gateway of a pair, kept over restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairNote {
-    /// Its number: the territory that its records are of.
+    /// Its number, which selects its territory.
     pub number: u8,
-    /// The highest term that it has heard of.
+    /// The highest term that it knows.
     pub term: u64,
     /// Whether it was active and has records that the other may not have.
     pub unmerged: bool,
-    /// Its records are complete up to this term: it was active in it, or has had everything of the gateway that was. `None` if nothing was
-    /// heard yet, or something was not taken.
+    /// Its records are complete up to this term: it was active in it, or had all records of the gateway that was. `None` if no
+    /// records have arrived yet, or some were refused.
     #[serde(default)]
     pub complete: Option<u64>,
-    /// Whether its records were never complete: those of a directory that was made or emptied since. Versions before did not say.
+    /// Whether its records were never complete: those of a new or emptied directory. Earlier versions did not record it.
     #[serde(default)]
     pub blank: bool,
 }
 
 impl PairNote {
-    /// That of a gateway which was never one of a pair.
+    /// The note of a gateway that was never in a pair.
     pub fn new(number: u8) -> PairNote {
         PairNote { number, term: 0, unmerged: false, complete: None, blank: true }
     }
@@ -83,13 +83,13 @@ impl PairNote {
         self.blank = false;
     }
 
-    /// Whether it may go on with what it has where the other gateway is not heard: it was the last that went on alone.
+    /// Whether it may continue with its records without the other gateway: it was the last one that continued alone.
     pub fn was_alone(&self) -> bool {
         self.unmerged && self.complete.is_some_and(|complete| complete >= self.term)
     }
 }
 
-/// What a gateway of a cluster remembers over restarts.
+/// The note of a gateway of a cluster, kept over restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterNote {
@@ -97,7 +97,7 @@ pub struct ClusterNote {
     pub instance: String,
     /// The identity of the store that the gateways share, in hex digits.
     pub store: String,
-    /// A revision of that store that was seen.
+    /// A revision that the store has had.
     pub revision: i64,
 }
 
@@ -118,29 +118,29 @@ pub(super) struct Note {
     pub(super) cluster: Option<ClusterNote>,
 }
 
-/// What an operator has accepted.
+/// The acceptance of an operator.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Accepted {
-    /// When, in seconds since the Unix epoch.
+    /// The time, in seconds since the Unix epoch.
     at: u64,
 }
 
-/// What a state directory has, for people.
+/// The content of a state directory, for `forebay state`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
-    /// Whose it is.
+    /// The role of its gateway.
     pub role: Role,
-    /// Files with records that are there.
+    /// Existing files with records.
     pub files: Vec<String>,
-    /// Files with records that should be there and are not.
+    /// Missing files with records.
     pub missing: Vec<PathBuf>,
-    /// Whether an operator's word waits for the gateway.
+    /// Whether an acceptance was not used yet.
     pub accepted: bool,
 }
 
 impl IvStore {
-    /// Whose the directory is, and what is in it and is not.
+    /// The role of the directory, and its existing and missing files.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -159,15 +159,15 @@ impl IvStore {
         Ok(Provenance { role, files, missing, accepted: self.has(ACCEPTED) })
     }
 
-    /// Begins to use the directory in a role, before anything is read or served. Only the gateway that has claimed it may.
+    /// Begins to use the directory in a role, before anything is read or served. Only the gateway that has locked it may.
     ///
     /// # Errors
-    /// If a file is missing, or the directory is that of a gateway in another role, and nobody has accepted that.
+    /// If a file is missing, or the directory belongs to another role, and no operator has accepted that.
     pub fn enter(&self, role: Role) -> Result<(), IvStoreError> {
         let found = self.provenance()?;
         let leaves = found.role != role && found.role != Role::Alone;
         if leaves && !planted(Fault::OthersForgotten) || !found.missing.is_empty() {
-            // Before what follows is durable: one that is killed in between asks again, and no word is left for the role that begins.
+            // Before the new role is durable: a gateway that is killed in between requires a new acceptance, and none is left for the new role.
             if !self.forget_acceptance()? {
                 let path = self.directory().to_owned();
                 return Err(match found.missing.into_iter().next() {
@@ -183,29 +183,29 @@ impl IvStore {
                 self.begin_without_missing()?;
             }
         } else if role == Role::Alone && self.forget_acceptance()? {
-            // It would be found when it says something else; gateways of a pair or a cluster may need it yet.
+            // It must not apply to a later situation; gateways of a pair or a cluster may still need it.
             tracing::info!(directory = %self.directory().display(), "an operator's word was not needed");
         }
-        // What is damaged is seen before anything is served.
+        // Damage is detected before anything is served.
         self.sync()?;
         self.change_note(|note| {
             if leaves && !planted(Fault::PairRemembered) {
-                // Its terms and names mean nothing for whoever joins later.
+                // Its terms and names have no meaning in a later pair or cluster.
                 (note.pair, note.cluster) = (None, None);
             }
             note.role = role;
         })
     }
 
-    /// What is remembered of the pair; `None` if nothing.
+    /// The note about the pair, if there is one.
     ///
     /// # Errors
-    /// If it cannot be read, or says something else.
+    /// If it cannot be read, or is damaged.
     pub fn pair_note(&self) -> Result<Option<PairNote>, IvStoreError> {
         Ok(self.known()?.pair)
     }
 
-    /// Remembers this of the pair, durably. Only the gateway that has claimed the directory may, one thread at a time.
+    /// Writes the note about the pair, durably. Only the gateway that has locked the directory may, one thread at a time.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -213,15 +213,15 @@ impl IvStore {
         self.change_note(|note| note.pair = Some(*pair))
     }
 
-    /// What is remembered of the cluster; `None` if nothing.
+    /// The note about the cluster, if there is one.
     ///
     /// # Errors
-    /// If it cannot be read, or says something else.
+    /// If it cannot be read, or is damaged.
     pub fn cluster_note(&self) -> Result<Option<ClusterNote>, IvStoreError> {
         Ok(self.known()?.cluster)
     }
 
-    /// Remembers this of the cluster, durably. Only the gateway that has claimed the directory may.
+    /// Writes the note about the cluster, durably. Only the gateway that has locked the directory may.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -229,7 +229,7 @@ impl IvStore {
         self.change_note(|note| note.cluster = Some(cluster.clone()))
     }
 
-    /// Writes down that an operator accepts the records as they are, for the gateway that waits for that or starts next.
+    /// Writes the acceptance of the records by an operator, for the gateway that waits for it or starts next.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -237,11 +237,11 @@ impl IvStore {
         self.write_small(ACCEPTED, 1, &Accepted { at })
     }
 
-    /// Whether an operator has accepted the records as they are; what was said once holds once. `follow` makes durable what follows from
-    /// the word, before that is gone: a gateway that is killed in between finds it again.
+    /// Uses the acceptance of the records by an operator, once; returns whether there was one. `follow` makes its consequence durable before
+    /// the acceptance is deleted: a gateway that is killed in between finds it again.
     ///
     /// # Errors
-    /// If it cannot be read, or not be taken; and those of `follow`, behind which the word is still there.
+    /// If it cannot be read or deleted; and errors of `follow`, after which the acceptance still exists.
     pub fn take_acceptance(
         &self,
         follow: impl FnOnce() -> Result<(), IvStoreError>,
@@ -253,7 +253,7 @@ impl IvStore {
         self.remove(&[self.directory.join(ACCEPTED)]).map(|()| true)
     }
 
-    /// Takes an operator's word away of which nothing follows. Whether there was one.
+    /// Deletes an acceptance without a consequence; returns whether there was one.
     ///
     /// # Errors
     /// As [`IvStore::take_acceptance`].
@@ -261,7 +261,7 @@ impl IvStore {
         self.take_acceptance(|| Ok(()))
     }
 
-    /// The note; of a directory without one, what versions before have left there.
+    /// The note; in a directory without one, that of earlier versions.
     fn known(&self) -> Result<Note, IvStoreError> {
         match read(self)? {
             Some(note) => Ok(note),
@@ -269,15 +269,15 @@ impl IvStore {
         }
     }
 
-    /// Changes the note, durably. The directory is not locked, because it may be that already by whoever reserves something that the peer
-    /// cannot be told of.
+    /// Changes the note, durably. The directory is not locked here: the caller may hold its lock for a reservation that the peer
+    /// cannot get.
     pub(super) fn change_note(&self, change: impl FnOnce(&mut Note)) -> Result<(), IvStoreError> {
-        // Before the note is locked: whoever has the journal may wait for the note, and nobody the other way round.
+        // Before the note is locked: holders of the journal may wait for the note, never the reverse.
         if !is_there(self)? {
             self.establish()?;
         }
         let _noting = self.lock_note()?;
-        // Whoever runs has made one.
+        // A running gateway has made one.
         let missing = || IvStoreError::Missing { path: self.directory.join(FILE) };
         let before = read(self)?.ok_or_else(missing)?;
         let mut note = before.clone();
@@ -286,10 +286,10 @@ impl IvStore {
         if note == before { Ok(()) } else { self.write_small(FILE, SCHEMA, &note) }
     }
 
-    /// Has the note expect the last write of this process. The directory is locked.
+    /// Names the last write of this process in the note. The directory is locked.
     pub(super) fn note_written(&self) -> Result<(), IvStoreError> {
         let _noting = self.lock_note()?;
-        // If it has been removed since, the next process says so.
+        // If it has been removed meanwhile, the next process reports it.
         let Some(note) = read(self)? else { return Ok(()) };
         let written = note.written.max(self.written.load(Ordering::Relaxed));
         self.write_small(FILE, SCHEMA, &Note { written, ..note })
@@ -305,7 +305,7 @@ impl IvStore {
         }
     }
 
-    /// A small file that says its schema beside what it says; `None` if it is not there.
+    /// A small file with a schema; `None` if it does not exist.
     pub(super) fn read_small<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -322,7 +322,7 @@ impl IvStore {
         serde_json::from_value(value).map(Some).map_err(|error| corrupt(error.to_string()))
     }
 
-    /// The JSON of a small file; `None` if it is not there.
+    /// The JSON of a small file; `None` if it does not exist.
     fn read_value(&self, name: &str) -> Result<Option<serde_json::Value>, IvStoreError> {
         let path = self.directory.join(name);
         match self.files.read(&path, MAX_LEN) {
@@ -360,28 +360,28 @@ impl IvStore {
         self.files.sync_directory(&path).map_err(|error| IvStoreError::Write { path, error })
     }
 
-    /// Whether a file is there. One that cannot be looked at is: whoever reads it says why not.
+    /// Whether a file exists. A file that cannot be inspected counts as existing: its reader reports the reason.
     pub(super) fn has(&self, name: &str) -> bool {
         let identity = self.files.identity(&self.directory.join(name));
         !identity.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 }
 
-/// The note; `None` if there is none, or that of a version before.
+/// The note; `None` if there is none, or only that of an earlier version.
 fn read(store: &IvStore) -> Result<Option<Note>, IvStoreError> {
     if !is_there(store)? { Ok(None) } else { store.read_small(FILE, SCHEMA) }
 }
 
-/// Whether there is a note that is not that of a version before.
+/// Whether there is a note of this version.
 pub(super) fn is_there(store: &IvStore) -> Result<bool, IvStoreError> {
     let value = store.read_value(FILE)?;
     Ok(value.is_some_and(|value| value["schema"] != legacy::SCHEMA))
 }
 
-/// Makes sure that a journal is the one that the note knows, and has come as far.
+/// Checks that the journal is the one in the note, and has the write that the note names.
 ///
 /// # Errors
-/// If it is another one, or its end was lost.
+/// If it is another journal, or its end was lost.
 pub(super) fn must_match(
     store: &IvStore,
     path: &Path,
@@ -402,15 +402,15 @@ pub(super) fn must_match(
     Ok(())
 }
 
-/// Makes sure that a journal that is not there never was.
+/// Checks that a missing journal never existed.
 ///
 /// # Errors
-/// If it was.
+/// If it existed.
 pub(super) fn must_be_new(store: &IvStore, journal: &Path) -> Result<(), IvStoreError> {
     if is_there(store)? { Err(IvStoreError::Missing { path: journal.to_owned() }) } else { Ok(()) }
 }
 
-/// Writes the first note of a directory, which has a journal of this name now, or names the journal in the note. It is locked.
+/// Writes the first note of a directory with a journal of this name, or names the journal in the note. The directory is locked.
 pub(super) fn begin(store: &IvStore, name: Option<&str>) -> Result<(), IvStoreError> {
     let _noting = store.lock_note()?;
     let found = read(store)?;
@@ -421,7 +421,7 @@ pub(super) fn begin(store: &IvStore, name: Option<&str>) -> Result<(), IvStoreEr
     store.write_small(FILE, SCHEMA, &Note { journal: name.map(str::to_owned), ..note })
 }
 
-/// Has the note of a directory expect no write of the journal and no name, which is about to begin anew.
+/// Removes the name and the last write of the journal from the note, because the journal is about to begin again.
 pub(super) fn expect_none(store: &IvStore) -> Result<(), IvStoreError> {
     let _noting = store.lock_note()?;
     match read(store)? {

@@ -8,23 +8,23 @@ use std::time::Duration;
 use super::record::{HALF, half};
 use super::{IvStoreError, KeyId, SequenceId};
 
-/// Numbers that one message may be ahead by, whatever the time: two stripes of a pair and a block.
+/// Numbers by which one message may be ahead, regardless of the time: two stripes of a pair and a block.
 const AT_ONCE: u64 = 3 << 24;
-/// Packets of an SA in a second at most, as limits of replay windows have it too.
+/// Maximum packets of an SA per second, as for limits of replay windows.
 const A_SECOND: u64 = 1 << 24;
-/// By what an SA may be ahead whose last record is of an unknown time: half a year at a million packets a second.
+/// Numbers by which an SA may be ahead whose last record has an unknown time: half a year at a million packets per second.
 const UNKNOWN_TIME: u64 = 1 << 44;
-/// The highest number of an SA of which nothing is known here, and the highest IV of a half: the clock in nanoseconds until 2116.
+/// Maximum number of an SA without records here, and maximum IV of a half: the clock in nanoseconds until 2116.
 const HIGHEST: u64 = 1 << 62;
 
-/// How far records may be ahead of those that are here.
+/// Distance by which records may be ahead of those here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plausible {
     ahead: u64,
 }
 
 impl Plausible {
-    /// After so much time without a record, by a clock that nobody sets; `None` if that is not known.
+    /// The limit after a time without records, measured by a monotonic clock; `None` if the time is not known.
     pub fn after(time: Option<Duration>) -> Plausible {
         let ahead = |time: Duration| {
             A_SECOND.saturating_mul(time.as_secs().saturating_add(1)).saturating_add(AT_ONCE)
@@ -32,10 +32,10 @@ impl Plausible {
         Plausible { ahead: time.map_or(UNKNOWN_TIME, |time| ahead(time).min(UNKNOWN_TIME)) }
     }
 
-    /// Whether an SA of which `known` is known may have come to `said`.
+    /// Checks that an SA whose known number is `known` may have reached `said`.
     ///
     /// # Errors
-    /// If not.
+    /// If it is not plausible.
     pub fn number(self, what: &str, id: SequenceId, known: u64, said: u64) -> Result<(), IvStoreError> {
         let most = if known == 0 { HIGHEST } else { known.saturating_add(self.ahead) };
         if said <= most {
@@ -46,10 +46,10 @@ impl Plausible {
         Err(IvStoreError::Implausible { what })
     }
 
-    /// Whether IVs of a key may have been used up to this one.
+    /// Checks that IVs of a key may have been used up to this one.
     ///
     /// # Errors
-    /// If not.
+    /// If it is not plausible.
     pub fn iv(self, key: KeyId, until: u64) -> Result<(), IvStoreError> {
         let most = HIGHEST + if half(until) == 1 { HALF } else { 0 };
         if until <= most {

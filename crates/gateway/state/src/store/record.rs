@@ -12,7 +12,7 @@ use super::{KeyId, LifeNote, SequenceId};
 /// The first IV of the upper half: the IVs of the second gateway of a pair ([`Territory`](super::Territory)).
 pub(super) const HALF: u64 = 1 << 63;
 
-/// The half of the IVs that the end of a range belongs to: it is behind the last IV that may have been used.
+/// The half of the IVs to which the end of a range belongs: the end is one above the last IV that may have been used.
 pub(super) fn half(until: u64) -> usize {
     usize::from(until > HALF)
 }
@@ -21,11 +21,11 @@ pub(super) fn half(until: u64) -> usize {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Record {
-    /// All IVs of a cipher key below `until`, in the half that has it, may have been used.
+    /// All IVs of a cipher key below `until`, in its half, may have been used.
     Ivs {
         /// The key.
         key: KeyId,
-        /// The first that was not reserved.
+        /// The first IV that was not reserved.
         until: u64,
     },
     /// Sequence numbers of an outbound SA up to `last` may have been used.
@@ -35,7 +35,7 @@ pub enum Record {
         /// The last one.
         last: u64,
     },
-    /// What an inbound SA has received, or may have.
+    /// The numbers that an inbound SA has received, or may have.
     Window {
         /// The SA.
         id: SequenceId,
@@ -46,18 +46,18 @@ pub enum Record {
         /// See [`Received::missing`].
         missing: Vec<(u64, u64)>,
     },
-    /// How far an SA has come in its life.
+    /// The age and counts of an SA.
     Life {
         /// The SA.
         id: SequenceId,
-        /// Its life.
+        /// Its age and counts.
         note: LifeNote,
     },
 }
 
 impl Record {
-    /// The kind of the record (`i`, `n`, `w` or `l`), a slash, and the fingerprint of the key or SA: what a later record
-    /// with the same key replaces.
+    /// The kind of the record (`i`, `n`, `w` or `l`), a slash, and the fingerprint of the key or SA. A later record
+    /// with the same key replaces this one.
     pub fn key(&self) -> String {
         match self {
             Record::Ivs { key, .. } => format!("i/{key}"),
@@ -67,7 +67,7 @@ impl Record {
         }
     }
 
-    /// What the record says of its key.
+    /// The value of the record.
     pub fn value(&self) -> String {
         match self {
             Record::Ivs { until, .. } => until.to_string(),
@@ -76,12 +76,12 @@ impl Record {
                 let gaps = missing.iter().map(|(first, last)| format!(" {first}-{last}"));
                 format!("{top} {certain}{}", gaps.collect::<String>())
             }
-            // A note consists of numbers, so that it can be written.
+            // A note consists of numbers, so serialisation cannot fail.
             Record::Life { note, .. } => serde_json::to_string(note).unwrap_or_default(),
         }
     }
 
-    /// The record that a key and its value are; `None` if they are none.
+    /// The record in a key and its value; `None` if they are not a record.
     pub fn parse(key: &str, value: &str) -> Option<Record> {
         let (kind, id) = key.split_once('/')?;
         let id = id.to_owned();
@@ -125,12 +125,12 @@ impl TryFrom<String> for Record {
     }
 }
 
-/// What is noted of an inbound SA.
+/// The record of an inbound SA's window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowNote {
     /// The SA.
     pub id: SequenceId,
-    /// What it has received, or may have before this is noted again.
+    /// The numbers that it has received, or may receive before the next record.
     pub received: Received,
 }
 
@@ -142,7 +142,7 @@ impl From<&WindowNote> for Record {
 }
 
 impl WindowNote {
-    /// The note that a record is; `None` for a record of another kind.
+    /// The window in a record; `None` for a record of another kind.
     pub fn of(record: &Record) -> Option<WindowNote> {
         let Record::Window { id, top, certain, missing } = record else { return None };
         let received = Received { top: *top, certain: *certain, missing: missing.clone() };
@@ -150,23 +150,23 @@ impl WindowNote {
     }
 }
 
-/// All records of a directory: the last one of each key holds.
+/// All records of a directory: the last one of each key is valid.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records {
     /// By cipher key and half: the first IV that no reservation has covered; zero if there is none.
     pub(super) ivs: BTreeMap<KeyId, [u64; 2]>,
-    /// All IVs below it count as used, whatever the key: the highest end of the keys that have been pruned.
+    /// All IVs below it count as used for every key: the highest end of the pruned keys.
     pub(super) floor: u64,
     /// The last sequence number of an outbound SA that may have been used.
     pub(super) numbers: BTreeMap<SequenceId, u64>,
-    /// What an inbound SA has received, and when that was written, in seconds since the Unix epoch.
+    /// The window of an inbound SA, and the time of its record in seconds since the Unix epoch.
     pub(super) windows: BTreeMap<SequenceId, (Received, u64)>,
-    /// The lives of SAs with limits.
+    /// The ages and counts of SAs with limits.
     pub(super) lives: BTreeMap<SequenceId, LifeNote>,
 }
 
 impl Records {
-    /// Takes a record in the place of the one with its key. Ends of reserved IVs only rise.
+    /// Replaces the record with the same key. Ends of reserved IVs only rise.
     pub(super) fn apply(&mut self, record: Record, at: u64) {
         match record {
             Record::Ivs { key, until } => {
@@ -180,7 +180,7 @@ impl Records {
         }
     }
 
-    /// Raises the end of a key's reserved IVs in the half that it belongs to. Whether it was lower.
+    /// Raises the end of a key's reserved IVs in its half; returns whether it was lower.
     pub(super) fn raise_ivs(&mut self, key: KeyId, until: u64) -> bool {
         let known = &mut self.ivs.entry(key).or_default()[half(until)];
         std::mem::replace(known, until.max(*known)) < until
@@ -191,7 +191,7 @@ impl Records {
         self.ivs.get(&key).copied().unwrap_or_default()
     }
 
-    /// All records but replay windows.
+    /// All records except replay windows.
     pub(super) fn without_windows(&self) -> impl Iterator<Item = Record> + '_ {
         let ivs = self.ivs.iter().flat_map(|(&key, ends)| {
             ends.iter().filter(|until| **until > 0).map(move |&until| Record::Ivs { key, until })
@@ -201,18 +201,18 @@ impl Records {
         ivs.chain(numbers).chain(lives)
     }
 
-    /// The notes on replay windows, and when each was written.
+    /// The records of replay windows, and the time of each.
     pub(super) fn window_notes(&self) -> impl Iterator<Item = (WindowNote, u64)> + '_ {
         self.windows.iter().map(|(&id, (received, at))| (WindowNote { id, received: received.clone() }, *at))
     }
 
-    /// How many there are.
+    /// Number of records.
     pub(super) fn len(&self) -> usize {
         self.ivs.len() + self.numbers.len() + self.windows.len() + self.lives.len()
     }
 
-    /// Replaces ends of reserved IVs that lie behind the clock by the floor, if there are more than `kept` keys. Those of the upper half
-    /// stay: the other gateway of a pair has to know them by their keys.
+    /// Replaces ends of reserved IVs that are below the clock by the floor, if there are more than `kept` keys. Those of the upper half
+    /// stay: the other gateway of a pair needs them by their keys.
     pub(super) fn prune_ivs(&mut self, now_ns: u64, kept: usize) {
         if self.ivs.len() <= kept {
             return;
@@ -226,7 +226,7 @@ impl Records {
         self.floor = floor;
     }
 
-    /// Forgets the windows of SAs that are not `used`, where there are more than `most`, the oldest first.
+    /// Forgets the windows of SAs that are not `used`, the oldest first, if there are more than `most`.
     pub(super) fn forget_windows(&mut self, most: usize, used: &dyn Fn(&SequenceId) -> bool) {
         let unused = self.windows.iter().filter(|(id, _)| !used(id)).map(|(id, (_, at))| (*at, *id));
         let mut unused: Vec<_> = unused.collect();

@@ -11,22 +11,22 @@ use super::journal::Writing;
 use super::record::half;
 use super::{IvStore, IvStoreError, KeyId, Plausible, Record};
 
-/// How far limits of replay windows are ahead of their use. The further, the more seldom they are recorded, and the longer
-/// that may take; but when another gateway takes over, or this one starts again after a crash, it refuses the numbers up to them.
+/// Distance by which limits of replay windows are ahead of their use. With a larger distance, limits are recorded less often and may take
+/// longer. When another gateway takes over, or this one restarts after a crash, it refuses the numbers up to the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// Time whose packets they are ahead by.
+    /// Time of packets by which they are ahead.
     pub time: Duration,
-    /// Numbers that they are ahead by at least.
+    /// Minimum number by which they are ahead.
     pub least: u64,
-    /// How long requests are gathered for which no packet waits: one record costs as much as many.
+    /// Time for which requests are gathered if no packet waits for them: one record costs as much as many.
     pub gather: Duration,
-    /// Time between two looks whether limits are too far ahead, and between two attempts to record.
+    /// Time between two checks for limits that are too far ahead, and between two attempts to record.
     pub look: Duration,
 }
 
 impl Ahead {
-    /// Where each record costs a write to a disk here.
+    /// The distances if each record costs a write to a disk here.
     pub const DISK: Ahead = Ahead {
         time: Duration::from_secs(1),
         least: 16,
@@ -35,21 +35,21 @@ impl Ahead {
     };
 }
 
-/// Where else records are kept: the other gateway of a pair, or the store that the gateways of a cluster share.
+/// Another place for records: the other gateway of a pair, or the store that the gateways of a cluster share.
 pub trait Replica: fmt::Debug + Send + Sync {
-    /// Begins to have these noted there. What they allow must not be used before [`Noting::wait`] has returned; what is
-    /// returned is to be held until they are on the disk here.
+    /// Begins to record these there. The numbers that they allow must not be used before [`Noting::wait`] has returned; hold the
+    /// returned value until the records are on the disk here.
     ///
     /// # Errors
-    /// Where nothing may be used that is not noted there, and they cannot be: then they are not to be noted here either.
+    /// If numbers must not be used without a record there, and recording fails: then do not record them here either.
     fn begin(&self, records: &[Record]) -> Result<Box<dyn Noting>, NotNoted>;
 
-    /// Whether it is to be noted, too, which reserved sequence numbers were not used after all.
+    /// Whether unused sequence numbers of a reservation have to be recorded there too.
     fn takes_unused(&self) -> bool {
         false
     }
 
-    /// How far limits of replay windows are to be ahead of their use.
+    /// Distance by which limits of replay windows have to be ahead of their use.
     fn ahead(&self) -> Ahead;
 
     /// Changes when another gateway has connected.
@@ -58,11 +58,11 @@ pub trait Replica: fmt::Debug + Send + Sync {
 
 /// Records on their way to the other gateway.
 pub trait Noting {
-    /// Waits until they are noted there, or the connection is lost: then this gateway goes on alone.
+    /// Waits until they are recorded there, or the connection is lost: this gateway then continues alone.
     fn wait(self: Box<Self>);
 }
 
-/// Why records cannot be noted elsewhere.
+/// The reason for which records cannot be made elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotNoted(pub String);
 
@@ -89,23 +89,23 @@ impl Noting for Alone {
 }
 
 impl IvStore {
-    /// Behind which IVs each cipher key has to begin, by all records that are here, for SAs whose IVs are not reserved here.
+    /// The IV above which each cipher key has to begin, by all records here, for SAs whose IVs are not reserved here.
     ///
     /// # Errors
-    /// If the journal cannot be read, or says something else.
+    /// If the journal cannot be read, or is damaged.
     pub fn used_ivs(&self) -> Result<BTreeMap<KeyId, u64>, IvStoreError> {
         self.read(|records| records.ivs.iter().map(|(key, ends)| (*key, ends[0].max(ends[1]))).collect())
     }
 
-    /// All records but replay windows, those that came from the other gateway included.
+    /// All records except replay windows, including those of the other gateway.
     ///
     /// # Errors
-    /// If the journal cannot be read, or says something else.
+    /// If the journal cannot be read, or is damaged.
     pub fn records(&self) -> Result<Vec<Record>, IvStoreError> {
         self.read(|records| records.without_windows().collect())
     }
 
-    /// Whether anything is recorded that another gateway may have to know.
+    /// Whether there is a record that another gateway may need.
     ///
     /// # Errors
     /// If the journal cannot be read.
@@ -113,11 +113,11 @@ impl IvStore {
         self.read(|records| records.len() > 0)
     }
 
-    /// Takes over records of the other gateway, durably; replay windows are taken over by [`IvStore::put_windows`]. Of two
-    /// records of one SA that holds which allows less. Whether numbers were used there beyond those that are recorded here.
+    /// Takes over records of the other gateway, durably; [`IvStore::put_windows`] takes over replay windows. Of two
+    /// records of one SA, the one that allows less is valid. Returns whether numbers were used there beyond those recorded here.
     ///
     /// # Errors
-    /// If the journal cannot be read or written, or says something else, or a record goes beyond what is `plausible`: then nothing is
+    /// If the journal cannot be read or written, or is damaged, or a record exceeds what is `plausible`: then nothing is
     /// taken over.
     pub fn take_over(&self, records: &[Record], plausible: Plausible) -> Result<bool, IvStoreError> {
         if records.iter().all(|record| matches!(record, Record::Window { .. })) {

@@ -53,7 +53,7 @@ impl TryFrom<String> for SequenceId {
     }
 }
 
-/// The bytes of a fingerprint that was printed.
+/// The bytes of a printed fingerprint.
 pub(super) fn fingerprint(text: &str) -> Result<[u8; 16], &'static str> {
     let digits = text.as_bytes();
     let mut id = [0; 16];
@@ -79,30 +79,30 @@ impl fmt::Debug for SequenceId {
     }
 }
 
-/// How many numbers are wanted.
+/// A request for numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Of which SA.
+    /// The SA.
     pub id: SequenceId,
-    /// So many.
+    /// Their number.
     pub count: u64,
-    /// The last number that there is.
+    /// The last possible number.
     pub end: u64,
 }
 
-/// Numbers that one SA may use: those behind `after`, up to `last`.
+/// Numbers that one SA may use: those above `after`, up to `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The last that may have been used before.
+    /// The last number that may have been used before.
     pub after: u64,
-    /// The last of these.
+    /// The last number of the block.
     pub last: u64,
 }
 
-/// What an SA has used of its numbers.
+/// The numbers that an SA has used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Used {
-    /// Which SA.
+    /// The SA.
     pub id: SequenceId,
     /// The end of its last block.
     pub last: u64,
@@ -111,11 +111,11 @@ pub struct Used {
 }
 
 impl IvStore {
-    /// Reserves numbers for each of `wanted` and makes that durable, in their order; fewer where their end is near,
-    /// and none, so that `after` is `last`, where it is reached.
+    /// Reserves numbers for each of `wanted` and makes that durable, in their order; fewer if their end is near,
+    /// and none, so that `after` is `last`, if it is reached.
     ///
     /// # Errors
-    /// If the journal cannot be read or written, or says something else; then nothing is reserved.
+    /// If the journal cannot be read or written, or is damaged; then nothing is reserved.
     pub fn reserve_sequences(&self, wanted: &[Wanted]) -> Result<Vec<Block>, IvStoreError> {
         if wanted.is_empty() {
             return Ok(Vec::new());

@@ -25,23 +25,23 @@ use super::Block;
 
 /// The bits of a stripe's length without ESN: 2^22 numbers are 1,024 stripes.
 const STRIPE_BITS: u32 = 22;
-/// With ESN. A take-over skips at most two stripes, so that more than 60 of them in a row, between which the peer receives
-/// nothing, stay below the 2^31 from which on it may misjudge the high half (RFC 4303 A2).
+/// The same with ESN. A take-over skips at most two stripes. Therefore more than 60 consecutive take-overs between which the peer receives
+/// nothing stay below the 2^31 from which on it may misjudge the high half (RFC 4303 A2).
 const STRIPE_BITS_ESN: u32 = 24;
-/// So many blocks are in a stripe at least: a part of one is lost where a stripe ends.
+/// Minimum number of blocks in a stripe: a part of a block is lost at the end of a stripe.
 const BLOCKS: u64 = 8;
 
-/// The share of one gateway of a pair.
+/// The IVs and sequence numbers of one gateway of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Territory {
     number: u8,
 }
 
 impl Territory {
-    /// What tells this division apart from a later one: two gateways have to agree on it.
+    /// The version of this division: two gateways have to agree on it.
     pub const DIVISION: u32 = 1;
 
-    /// That of gateway 0 or 1; `None` for other numbers.
+    /// The territory of gateway 0 or 1; `None` for other numbers.
     pub fn of(number: u8) -> Option<Territory> {
         let number = if planted(Fault::SameTerritory) { 0 } else { number };
         (number <= 1).then_some(Territory { number })
@@ -57,8 +57,8 @@ impl Territory {
         if self.number == 0 { 0..1 << 63 } else { 1 << 63..u64::MAX }
     }
 
-    /// Up to `count` sequence numbers behind `mark` that are the gateway's and lie in one stripe; none are left up to `end`
-    /// if the block is empty.
+    /// Up to `count` sequence numbers above `mark` that are the gateway's and lie in one stripe; the block is empty if none
+    /// are left up to `end`.
     pub fn block(self, mark: u64, count: u64, end: u64) -> Block {
         let bits = bits(end);
         let none = Block { after: end, last: end };
@@ -78,7 +78,7 @@ impl Territory {
         Block { after: first - 1, last }
     }
 
-    /// The largest block that should be asked for, of an SA whose last number is `end`.
+    /// Maximum block of an SA whose last number is `end`.
     pub fn block_max(end: u64) -> u64 {
         (1 << bits(end)) / BLOCKS
     }

@@ -8,15 +8,15 @@ use super::journal::Writing;
 use super::{IvStore, IvStoreError, Record, SequenceId, WindowNote};
 
 impl IvStore {
-    /// What is noted of all inbound SAs.
+    /// The records of all inbound SAs.
     ///
     /// # Errors
-    /// If the journal cannot be read, or says something else.
+    /// If the journal cannot be read, or is damaged.
     pub fn windows(&self) -> Result<Vec<WindowNote>, IvStoreError> {
         self.read(|records| records.window_notes().map(|(note, _)| note).collect())
     }
 
-    /// The notes on some inbound SAs; SAs of which nothing is noted are left out.
+    /// The records of some inbound SAs; SAs without a record are left out.
     ///
     /// # Errors
     /// As [`IvStore::windows`].
@@ -33,13 +33,13 @@ impl IvStore {
         })
     }
 
-    /// Notes this of inbound SAs, in the place of what was noted of them, and makes it durable here; whoever has another gateway tells it
-    /// first ([`Replica`](super::Replica)), because that one may note limits that are nearer. `at` is the time in seconds since
-    /// the Unix epoch; notes of SAs that are not `used` may be forgotten, the oldest first, when there are very many.
+    /// Replaces the records of inbound SAs and makes them durable here. The caller sends them to another gateway first, if there is one
+    /// ([`Replica`](super::Replica)), because that one may record limits that are nearer. `at` is the time in seconds since
+    /// the Unix epoch; records of SAs that are not `used` may be forgotten, the oldest first, if there are very many.
     ///
     /// # Errors
-    /// If the journal cannot be read or written, or says something else. Then either what was noted before or what is noted
-    /// here holds.
+    /// If the journal cannot be read or written, or is damaged. Then either the earlier or the new records are
+    /// valid.
     pub fn put_windows(
         &self,
         new: &[WindowNote],

@@ -12,37 +12,37 @@ use crate::{Ahead, SequenceId};
 use forebay_worker::Handle;
 use forebay_worker::Word;
 
-/// Requests for which no packet waits are recorded together: so many at most.
+/// Maximum number of requests that are recorded together if no packet waits for them.
 const GATHERED: usize = 64;
 
-/// What is known of a window whose limit is to be raised.
+/// A window whose limit should be raised.
 #[derive(Clone, Copy)]
 pub struct Wanted {
-    /// The SA that has it, and what its worker said of removals.
+    /// Its SA, and the removals at its worker by then.
     at: SessionId,
     removals: u64,
-    /// The highest number, and how many packets have come.
+    /// The highest number, and the number of packets.
     top: u64,
     packets: u64,
 }
 
 /// The thread.
 pub struct Keeper {
-    /// What it shares.
+    /// The shared state.
     pub notes: Arc<Notes>,
-    /// The first worker, which carries out what changes SAs.
+    /// The first worker, which performs changes of SAs.
     pub worker: Handle,
-    /// Windows whose limits are to be raised.
+    /// Windows whose limits should be raised.
     pub wanted: BTreeMap<SequenceId, Wanted>,
     /// Whether a packet waits for one of them.
     pub urgent: bool,
     /// Windows whose limits may be too far ahead.
     pub ahead: BTreeSet<SequenceId>,
-    /// When they were looked at.
+    /// When these were checked.
     pub looked: std::time::Duration,
     /// Whether SAs were removed.
     pub removed: bool,
-    /// The connection to another gateway for which limits were looked at.
+    /// The connection to another gateway for which limits were checked.
     pub epoch: u64,
     /// Messages of workers.
     pub words: mpsc::Receiver<Word>,
@@ -65,7 +65,7 @@ impl Recorder for Keeper {
         self.look_every()
     }
 
-    /// Takes this message and those that follow shortly. No packet waits for most of them, and one record costs as much as
+    /// Handles this message and those that follow shortly. No packet waits for most of them, and one record costs as much as
     /// many.
     fn gather(&mut self, first: Word) {
         self.take(first);
@@ -83,7 +83,7 @@ impl Recorder for Keeper {
         };
         let state = self.notes.state();
         let place = state.places.get(&session).filter(|place| removals >= place.since);
-        // One that has just been removed; its number may be another SA's already.
+        // An SA that has just been removed; another SA may have its session number already.
         let Some(id) = place.map(|place| place.id) else { return };
         let Some(window) = state.windows.get(&id) else { return };
         self.urgent |= top > window.limit;
@@ -106,7 +106,7 @@ impl Recorder for Keeper {
             self.epoch = epoch;
             self.ahead.extend(self.notes.state().places.values().map(|place| place.id));
         }
-        // A clock that was put back does not keep limits where they are.
+        // A clock that was set back does not prevent the check.
         if now < self.looked || now - self.looked >= self.look_every() {
             self.looked = now;
             self.lower(now);
@@ -119,7 +119,7 @@ impl Keeper {
         self.notes.store.replica().ahead().look
     }
 
-    /// Raises the limits that are wanted, and lets the engines use them.
+    /// Raises the requested limits, and lets the engines use them.
     fn raise(&mut self) {
         self.urgent = false;
         let notes = self.notes.clone();
@@ -128,7 +128,7 @@ impl Keeper {
         let ahead = notes.store.replica().ahead();
         let mut state = notes.state();
         let raised = self.wanted.iter().filter_map(|(&id, &Wanted { at, removals, top, packets })| {
-            // Another SA may have the window by now, whose packets are counted anew.
+            // Another SA may have the window by now, with a new count of packets.
             state.places.get(&at).filter(|place| place.id == id && removals >= place.since)?;
             let window = state.windows.get_mut(&id)?;
             let lately = window.rate.lately(now, packets);
@@ -149,7 +149,7 @@ impl Keeper {
         for Raised { id, top, limit, disk } in raised {
             let Some(window) = state.windows.get_mut(&id) else { continue };
             (window.limit, window.certain, window.disk) = (limit, top, window.disk.max(disk));
-            // Another SA may have the keys by now, elsewhere.
+            // Another SA may have the keys by now, at another place.
             sessions.extend(window.place.map(|session| (session, limit)));
         }
         drop(state);
@@ -159,7 +159,7 @@ impl Keeper {
         let notes = notes.clone();
         drop(self.worker.post(move |worker| {
             for (session, limit) in sessions {
-                // Or the SA is gone by now.
+                // Or the SA has been removed.
                 let is_noted = notes.state().is_noted(session, limit);
                 if is_noted {
                     worker.note_window(session, limit);
@@ -168,7 +168,7 @@ impl Keeper {
         }));
     }
 
-    /// Takes limits back that are further ahead than packets have come lately: after a crash so many would be refused.
+    /// Lowers limits that are further ahead than the recent rate of packets: after a crash that many would be refused.
     fn lower(&mut self, now: std::time::Duration) {
         let notes = self.notes.clone();
         let _writing = notes.writing();

@@ -12,7 +12,7 @@ use forebay_time::Duration;
 use crate::{Ahead, IvStore, IvStoreError, Record, SequenceId, WindowNote};
 use forebay_worker::Worker;
 
-/// Numbers that are noted ahead at most: 16 million packets a second.
+/// Maximum number of sequence numbers that are recorded ahead: 16 million packets per second.
 pub const MOST: u64 = 1 << 24;
 /// Time in which packets are counted; limits follow from it.
 const PERIOD: Duration = Duration::from_millis(1_000);
@@ -20,29 +20,29 @@ const PERIOD: Duration = Duration::from_millis(1_000);
 /// An inbound SA with a replay window.
 #[derive(Default)]
 pub struct Window {
-    /// Where it is; none while it is carried over.
+    /// The SA that has it; none while it is carried over.
     pub place: Option<SessionId>,
-    /// All numbers up to this one are noted.
+    /// All numbers up to this one are recorded.
     pub limit: u64,
-    /// All up to this one are on the disk here: more, where another gateway notes limits that are nearer.
+    /// All up to this one are recorded on the disk here: more, if another gateway records limits that are nearer.
     pub disk: u64,
-    /// The highest number that was certainly received when the limit was noted.
+    /// The highest number that was certainly received when the limit was recorded.
     pub certain: u64,
-    /// Limits were taken back, and whether the record of that was made is not known.
+    /// Whether limits were lowered without knowledge whether their record was made.
     pub unsettled: bool,
-    /// Whether an SA is about to be added that goes on with it.
+    /// Whether an SA is about to be added that continues with it.
     pub awaited: bool,
-    /// How many packets it receives.
+    /// The rate of received packets.
     pub rate: Rate,
-    /// What was received, until there is an SA again.
+    /// The received numbers, until there is an SA again.
     pub carried: Option<Received>,
-    /// Packets of the SA that was there which wait for the limit.
+    /// Packets of the previous SA that wait for the limit.
     pub held: Vec<Output>,
 }
 
 impl Window {
-    /// Takes the limit of an SA back if it is too far ahead: the new one, zero if it stays, and whether it is as low as it
-    /// gets, at what was received. It is after a pause: after a crash no new packet is refused then, and the next packet waits for a note.
+    /// Lowers the limit of an SA if it is too far ahead. Returns the new limit, zero if it stays, and whether it equals the highest received
+    /// number, as after a pause: after a crash no new packet is refused then, and the next packet waits for a record.
     ///
     /// A limit that was lowered stays low even if its record seems to have failed: that record may still be made later.
     pub fn lower(
@@ -74,37 +74,37 @@ impl Window {
         let is_quiet = is_lowest && !lowers && !lowers_disk && !self.unsettled;
         let written = |lowers: bool, limit: u64| if lowers || self.unsettled { limit } else { 0 };
         let (limit, disk) = (written(lowers, self.limit), written(lowers_disk, self.disk));
-        // What waits for a limit is not delivered.
+        // Packets that wait for a limit are not delivered.
         let top = top.min(self.limit).min(self.disk);
         Some((is_quiet, Raised { id, top, limit, disk }))
     }
 }
 
-/// How many numbers a limit is ahead by of an SA that received so many packets in [`PERIOD`].
+/// Number by which the limit of an SA is ahead that received this many packets in [`PERIOD`].
 pub fn near(lately: u64, ahead: Ahead) -> u64 {
     let share = u128::from(lately) * ahead.time.as_nanos() / u128::from(PERIOD.as_nanos());
     u64::try_from(share).unwrap_or(MOST).clamp(ahead.least, MOST)
 }
 
-/// How many packets came lately.
+/// The recent rate of packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
-    /// When it was looked one or two periods ago, and how many packets had come.
+    /// The time of a count one or two periods ago, and the packets until then.
     pub before: (std::time::Duration, u64),
     /// The same a period later, which is next.
     pub last: (std::time::Duration, u64),
-    /// How many packets have come in all.
+    /// Number of packets in total.
     pub most: u64,
 }
 
 impl Rate {
-    /// Packets in a period as they came in about the last one, now that there have been so many in all.
+    /// Packets per period in about the last one, now that the total is `packets`.
     pub fn lately(&mut self, now: std::time::Duration, packets: u64) -> u64 {
-        // A request whose record failed says again and again how many there were once.
+        // A request whose record failed repeats its old count.
         self.most = self.most.max(packets);
         let packets = self.most;
         if now < self.last.0 {
-            // The clock was put back.
+            // The clock was set back.
             self.before = (now, self.last.1);
             self.last = (now, packets);
         }
@@ -114,7 +114,7 @@ impl Rate {
         let (since, count) =
             (now.saturating_sub(self.before.0).as_nanos(), packets.saturating_sub(self.before.1));
         let period = u128::from(PERIOD.as_nanos());
-        // Of a new one, nobody has looked before.
+        // A new window has no earlier count.
         if self.before.0.is_zero() || since <= period {
             return count;
         }
@@ -127,18 +127,18 @@ impl Rate {
 pub struct Place {
     /// The window.
     pub id: SequenceId,
-    /// What [`Worker::removals`] said when the SA had come: a message of before is about another one.
+    /// The value of [`Worker::removals`] when the SA was added: an earlier message is about another SA.
     pub since: u64,
 }
 
 /// All windows.
 #[derive(Default)]
 pub struct State {
-    /// By the keys of their SAs.
+    /// The windows, by the keys of their SAs.
     pub windows: BTreeMap<SequenceId, Window>,
-    /// Those that no SA has.
+    /// The windows that no SA has.
     pub loose: BTreeSet<SequenceId>,
-    /// Which SA has which.
+    /// The window of each SA.
     pub places: BTreeMap<SessionId, Place>,
 }
 
@@ -149,37 +149,37 @@ impl State {
         self.windows.get_mut(&id).map(|window| (id, window))
     }
 
-    /// Whether a window's numbers are noted up to `limit`, and it is that of this SA.
+    /// Whether a window's numbers are recorded up to `limit`, and the window is that of this SA.
     pub fn is_noted(&self, session: SessionId, limit: u64) -> bool {
         let place = self.places.get(&session);
         place.and_then(|place| self.windows.get(&place.id)).is_some_and(|window| window.limit >= limit)
     }
 }
 
-/// What the thread and the others share.
+/// State that the thread and the others share.
 pub struct Notes {
-    /// Where windows are noted.
+    /// The store of the records.
     pub store: IvStore,
     /// The time since the Unix epoch.
     pub clock: fn() -> std::time::Duration,
-    /// What is known.
+    /// The known windows.
     pub state: Mutex<State>,
-    /// Held from the decision what to note until that is done, so that an older note never follows a newer one.
+    /// Held from the decision what to record until that is done, so that an older record never follows a newer one.
     pub writing: Mutex<()>,
 }
 
 impl Notes {
-    /// What is known, locked.
+    /// The known windows, locked.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right to note.
+    /// The right to record.
     pub fn writing(&self) -> MutexGuard<'_, ()> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes this and makes it durable.
+    /// Records these and makes them durable.
     ///
     /// # Errors
     /// As [`IvStore::put_windows`].
@@ -191,7 +191,7 @@ impl Notes {
         Ok(())
     }
 
-    /// Notes limits: at the other gateway all of them, here what is to be on the disk.
+    /// Records limits: all of them at the other gateway, here those for the disk.
     ///
     /// # Errors
     /// As [`IvStore::put_windows`].
@@ -214,7 +214,7 @@ impl Notes {
         self.store.put_windows(notes, (self.clock)().as_secs(), &is_used)
     }
 
-    /// Notes what no SA has now; of those that an SA is awaited for, too, if this is the `end`.
+    /// Records the windows that no SA has now; at the `end` also those for which an SA is awaited.
     pub fn settle(&self, end: bool) {
         let _writing = self.writing();
         let mut gone = Vec::new();
@@ -225,7 +225,7 @@ impl Notes {
                 state.loose.insert(id);
                 continue;
             }
-            // Of one that the engine has lost, what is noted holds; of one that has received nothing, nothing is noted.
+            // The record of a window that the engine has lost stays valid; a window that has received nothing gets no record.
             let received = window.carried.take().filter(|received| received.top > 0);
             gone.extend(received.map(|received| WindowNote { id, received }));
             state.windows.remove(&id);
@@ -237,9 +237,9 @@ impl Notes {
     }
 }
 
-/// A limit that was noted: of which SA, and the highest number that it had received.
+/// A limit that was recorded, with its SA, and the highest number that the SA had received.
 pub struct Raised {
-    /// Which SA.
+    /// The SA.
     pub id: SequenceId,
     /// The highest number that it had received.
     pub top: u64,
@@ -250,7 +250,7 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// What is to be noted.
+    /// What to record.
     fn note(&self, limit: u64) -> WindowNote {
         let received = Received { top: limit, certain: self.top, missing: Vec::new() };
         WindowNote { id: self.id, received }
