@@ -9,15 +9,15 @@ use stateright::{Checker, HasDiscoveries, Model, Path};
 /// The bounds of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Steps that are computed at most, those to states that are known included.
+    /// Maximum number of computed steps, including those to known states.
     pub steps_max: usize,
-    /// With one thread a counterexample is as short as there is one, and the same in each run.
+    /// With one thread the counterexample is a shortest one, and the same in each run.
     pub threads: usize,
     /// Whether progress is printed on stderr.
     pub is_loud: bool,
 }
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The states that were visited, each counted once.
@@ -67,7 +67,7 @@ where
         }
     }
     for handle in handles {
-        // A panic of the model is one of the checker.
+        // A panic of the model is passed on.
         if let Err(panic) = handle.join() {
             std::panic::resume_unwind(panic);
         }

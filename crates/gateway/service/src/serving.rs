@@ -50,25 +50,25 @@ use crate::service::{
     Caretaker, Host, Machine, Service, SharedAddresses, StartError, claim, open_processors,
 };
 
-/// Between two steps: of a gateway that serves, and of one that stands by or hands over.
+/// Time between two steps: of a gateway that serves, and of one that is on standby or hands over.
 const SERVES: Duration = Duration::from_millis(20);
 const STANDS_BY: Duration = Duration::from_millis(5);
-/// Longest time to hand over what is served, at the end.
+/// Maximum time to hand over shares at the end.
 const LEAVES_WITHIN: Duration = Duration::from_millis(4_000);
-/// Sections that the process goes by, and not its data plane: what has changed in them takes a restart of the process.
+/// Sections that the process uses, and not its data plane: changes in them require a restart of the process.
 const OF_PROCESS: [&str; 3] = ["[pair]", "[control]", "[privileges]"];
 
 pub use names::{Resolver, SystemResolver};
 
-/// Adds to a status what is known of the other gateways that this one works with.
+/// A function that adds the other gateways of a pair or cluster to a status.
 pub type Others = Arc<dyn Fn(&mut StatusDoc) + Send + Sync>;
 
-/// What the loop needs of the process in which it runs.
+/// The loop's interface to the process in which it runs.
 pub trait Process {
     /// Reads the gateway's file as it is now.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The errors of the file.
     fn read(&mut self) -> Result<Config, SasErrors>;
 
     /// The monotonic clock.
@@ -77,7 +77,7 @@ pub trait Process {
     /// The time since the Unix epoch.
     fn unix_time(&self) -> fn() -> std::time::Duration;
 
-    /// A number that no other party can know.
+    /// A secret random number.
     fn seed(&mut self) -> u64;
 
     /// The machine on which the gateway runs.
@@ -85,7 +85,7 @@ pub trait Process {
         &Machine
     }
 
-    /// Opens the processors of a file, for each worker its own. Their threads have no privileges, but for those that a device's
+    /// Opens the processors of a file, separate ones for each worker. Their threads have no privileges, except those that a device's
     /// own library starts.
     ///
     /// # Errors
@@ -100,12 +100,12 @@ pub trait Process {
         }
     }
 
-    /// What resolves host names of peers, in a thread of its own.
+    /// The resolver of peers' host names, with a thread of its own.
     fn resolver(&self) -> Arc<dyn Resolver> {
         Arc::new(SystemResolver)
     }
 
-    /// Starts what connects this gateway of a pair with the other one.
+    /// Starts the pair's connection to the other gateway.
     ///
     /// # Errors
     /// As [`Pair::start`].
@@ -133,38 +133,38 @@ pub trait Process {
     }
 }
 
-/// In what a gateway alone, one of a pair and one of a cluster differ.
+/// The differences between a gateway alone, one of a pair and one of a cluster.
 trait Role {
-    /// Whether a data plane is to start where none `runs`, and whether one that runs is to go on.
+    /// Whether a data plane should start if none `runs`, and whether a running one should continue.
     fn wants_data_plane(&self, _runs: bool) -> bool {
         true
     }
 
-    /// What a data plane is to have of a version of the file.
+    /// The part of a version of the file that a data plane gets.
     fn part(&mut self, config: Config) -> miette::Result<Config> {
         Ok(config)
     }
 
-    /// The version of the file that [`Role::part`] was given last is the one by which the gateway runs, or is not.
+    /// Whether the gateway uses the version of the file that [`Role::part`] was given last.
     fn changed(&mut self, _is_in_use: bool) {}
 
-    /// Where a data plane that is about to start records what it uses, and the claim of that.
+    /// The store of a data plane that is about to start, and the lock of its directory.
     fn prepare(&mut self, now: Time) -> Result<(IvStore, Lock), StartError>;
 
-    /// A data plane has started: it has the shared addresses, or is about to.
+    /// Handles the start of a data plane: it has the shared addresses, or is about to get them.
     fn started(&mut self, _process: &dyn Process) -> Result<(), StartError> {
         Ok(())
     }
 
-    /// Looks after a data plane that runs.
+    /// Maintains a running data plane.
     fn look(&mut self, _service: &mut Service, _process: &dyn Process) -> Option<Event> {
         None
     }
 
-    /// No data plane runs, and none is to. Called again and again.
+    /// Called repeatedly while no data plane runs and none should.
     fn stand_by(&mut self) {}
 
-    /// Whether there is still something to hand over, so that the end has to wait.
+    /// Whether shares remain to be handed over, so that the end has to wait.
     fn is_leaving(&mut self) -> bool {
         false
     }
@@ -172,62 +172,62 @@ trait Role {
     /// The gateway has ended.
     fn leave(&mut self) {}
 
-    /// What a status says of the other gateways.
+    /// The part of a status about the other gateways.
     fn others(&self) -> Option<Others> {
         None
     }
 }
 
-/// A data plane starts a second time that is to run from the start of the process to its end.
+/// The error of a second start of a data plane that runs from the start of the process to its end.
 fn once() -> StartError {
     StartError::Lacking("this data plane cannot start again".to_owned())
 }
 
-/// What happened in a step.
+/// An event in a step.
 #[derive(Debug)]
 pub enum Event {
     /// A data plane has started.
     Started,
-    /// The data plane has ended, because the other gateway is active, or to start again.
+    /// The data plane has ended, because the other gateway is active, or for a restart.
     Stopped,
     /// The gateway is ready to take over.
     StandsBy,
-    /// The data plane serves other shares; whether there are new ones.
+    /// The data plane serves other shares.
     Serves {
         /// Whether it serves some that it did not serve before.
         more: bool,
     },
-    /// Peers that the file calls by host names have other addresses now.
+    /// Peers with host names in the file have other addresses now.
     Resolved,
-    /// It cannot serve other shares, or go by other addresses of peers, and tries again soon.
+    /// It cannot serve other shares, or use other addresses of peers, and tries again soon.
     Unserved(StartError),
     /// The gateway has ended.
     Ended,
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug)]
 pub struct Step {
     /// Time until the next one.
     pub wait: Duration,
     /// What happened.
     pub event: Option<Event>,
-    /// Why the file as it is now is not used, where it was read: the last version without errors is.
+    /// The reason for which the present file is not used, if it was read; the last version without errors is used.
     pub refused: Option<Report>,
 }
 
 impl Step {
-    /// One after which the next is due at once.
+    /// A step after which the next one is due at once.
     fn done(event: Event) -> Step {
         Step { wait: Duration::ZERO, event: Some(event), refused: None }
     }
 }
 
-/// What a data plane starts with.
+/// The file of a data plane that starts.
 struct Ready {
     config: Config,
     processors: Vec<Vec<ProcessorSetup>>,
-    /// The file was not read for it a moment ago.
+    /// Whether the file has to be read again.
     is_old: bool,
 }
 
@@ -244,20 +244,20 @@ pub struct Serving {
     role: Box<dyn Role>,
     caretaker: Caretaker,
     service: Option<Service>,
-    /// What the next data plane starts with, while none runs.
+    /// The file of the next data plane, while none runs.
     ready: Option<Ready>,
-    /// The file by which the last data plane ran.
+    /// The file of the last data plane.
     last: Option<Arc<Config>>,
-    /// Until when what is served is handed over, once the gateway is to end.
+    /// The deadline of handing over shares, once the gateway has to end.
     ends: Option<Time>,
 }
 
 impl Serving {
-    /// Begins by `config`, on a host that `caretaker` looks after. A gateway of a pair stands by then; others have a
+    /// Begins with `config`, on a host that `caretaker` maintains. A gateway of a pair is then on standby; others have a
     /// data plane.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason of the failure.
     pub fn start(process: &mut dyn Process, config: Config, caretaker: Caretaker) -> miette::Result<Serving> {
         let store = match &config.keys.state {
             Some(directory) => IvStore::on(directory, process.host().files()),
@@ -269,10 +269,10 @@ impl Serving {
             (None, None) => RecordsOf::Alone,
         };
         let claimed = claim(&store, records_of).map_err(StartError::Ivs)?;
-        // What a gateway that was killed has left of them goes before anything that takes time.
+        // Addresses that a killed gateway has left are removed before slow operations.
         let shared = config.pair.iter().flat_map(|pair| &pair.addresses);
         let addresses = SharedAddresses::open(process.host(), shared)?;
-        // The others are not to count on this gateway before it could take over.
+        // The others must not rely on this gateway before it can take over.
         let ready = Ready::open(process, &caretaker, config)?;
         let role = role(process, &ready.config, (store, claimed), addresses)?;
         let (service, last, ends) = (None, None, None);
@@ -288,23 +288,23 @@ impl Serving {
         self.service.as_ref()
     }
 
-    /// The same, for what steps its workers and keepers.
+    /// The same, for callers that step its workers and keepers.
     pub fn service_mut(&mut self) -> Option<&mut Service> {
         self.service.as_mut()
     }
 
-    /// The file by which the gateway runs or stands by. That of a gateway of a cluster has the SAs that it serves.
+    /// The file that the gateway uses. In a cluster it has the SAs that the gateway serves.
     pub fn config(&self) -> Option<&Config> {
         let running = self.service.as_ref().map(|service| &**service.config());
         running.or(self.ready.as_ref().map(|ready| &ready.config)).or(self.last.as_deref())
     }
 
-    /// What a status says of the other gateways that this one works with, if it works with some.
+    /// The part of a status about the other gateways, if there are any.
     pub fn others(&self) -> Option<Others> {
         self.role.others()
     }
 
-    /// Has the gateway end: the steps from now on hand over what it serves, within some seconds, and then end it.
+    /// Makes the gateway end: the following steps hand over its shares, within some seconds, and then end it.
     pub fn end(&mut self, now: Time) {
         self.ends.get_or_insert(now + LEAVES_WITHIN);
     }
@@ -312,7 +312,7 @@ impl Serving {
     /// Does what is due.
     ///
     /// # Errors
-    /// Why the gateway has ended without being told so.
+    /// The reason for which the gateway has ended by itself.
     pub fn step(&mut self, process: &mut dyn Process) -> miette::Result<Step> {
         let is_running = self.service.as_ref().is_some_and(Service::is_running);
         let leaves = is_running && self.ends.is_some_and(|until| process.clock().now() < until);
@@ -347,7 +347,7 @@ impl Serving {
             ready.is_old = true;
             return Ok(Step { wait: STANDS_BY, event: None, refused: None });
         }
-        // SAs may have been replaced since, and a standby need not be told.
+        // SAs may have been replaced since, and a standby need not be reloaded.
         let mut refused = None;
         if ready.is_old {
             let read = process.read().map_err(Report::new);
@@ -357,7 +357,7 @@ impl Serving {
         Ok(Step { refused, ..Step::done(Event::Started) })
     }
 
-    /// The file as it is now, or the last version, if this one has errors: a gateway that works with others must not end by them.
+    /// The present file, or the last version if this one has errors: errors must not end a gateway of a pair or cluster.
     fn read_or_last(&self, process: &mut dyn Process) -> miette::Result<(Config, Option<Report>)> {
         match (process.read(), &self.last) {
             (Ok(config), _) => Ok((config, None)),
@@ -366,7 +366,7 @@ impl Serving {
         }
     }
 
-    /// Goes by another version of the file while no data plane runs; if that fails, nothing has changed.
+    /// Uses another version of the file while no data plane runs; if that fails, nothing is changed.
     fn make_ready(&mut self, config: Config, process: &mut dyn Process) -> miette::Result<Changes> {
         let mut changes = match self.config() {
             Some(before) => Config::diff(before, &config),
@@ -379,7 +379,7 @@ impl Serving {
             }
             _ => self.ready = Some(Ready::open(process, &self.caretaker, config)?),
         }
-        // The data plane starts with all others.
+        // The data plane uses all other changes when it starts.
         changes.restart.retain(|changed| OF_PROCESS.contains(&changed.section.as_str()));
         Ok(changes)
     }
@@ -406,7 +406,7 @@ impl Serving {
         if is_running { Ok(()) } else { Err(miette::miette!("the data plane ended without a request")) }
     }
 
-    /// Ends the gateway. One that fails does not open its host.
+    /// Ends the gateway. After an error the host stays closed.
     fn finish(&mut self) -> miette::Result<Step> {
         let stopped = self.stop();
         self.role.leave();
@@ -415,10 +415,10 @@ impl Serving {
         Ok(Step::done(Event::Ended))
     }
 
-    /// Goes by the file as it is now, and says what is different and what should be looked at.
+    /// Reloads the file, and returns the changes and the settings that require attention.
     ///
     /// # Errors
-    /// Why nothing has changed: [`SasErrors`] of the file, or what the gateway cannot do.
+    /// The reason for which nothing was changed: [`SasErrors`] of the file, or a failure of the gateway.
     pub fn reload(&mut self, process: &mut dyn Process) -> miette::Result<(Changes, Vec<Finding>)> {
         let mut config = process.read()?;
         let warnings = std::mem::take(&mut config.warnings);
@@ -433,7 +433,7 @@ impl Serving {
     }
 }
 
-/// The role of a gateway, by its file.
+/// The role of a gateway according to its file.
 #[cfg_attr(not(all(feature = "pair", feature = "cluster")), allow(unused_variables))]
 fn role(
     process: &mut dyn Process,

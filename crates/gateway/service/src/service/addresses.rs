@@ -16,16 +16,16 @@ use forebay_config::SharedAddress;
 use super::host::{Address, Host};
 use super::start_error::{StartError, link_error};
 
-/// How long the kernel keeps an address that is not added again, in seconds, and when that is done.
+/// Time for which the kernel keeps an address that is not renewed, in seconds, and the interval of renewals.
 const LEASE_S: u32 = 10;
 const LEASE_AGAIN: Duration = Duration::from_millis(2_000);
-/// The first repetitions of an announcement; then as often as is asked for.
+/// The first repetitions of an announcement in milliseconds; later ones have the interval of the caller.
 const REPEATED: [u64; 5] = [50, 150, 400, 900, 1_500];
 
 /// An address of an interface of this machine.
 pub(super) struct OnInterface {
     interface: Interface,
-    /// None on an interface without Ethernet, such as a TUN interface: there is nobody to tell.
+    /// None on an interface without Ethernet, such as a TUN interface, where no host needs announcements.
     announcer: Option<Announcer>,
     address: IpNet,
 }
@@ -59,9 +59,9 @@ struct Shared {
     on_host: Box<dyn Address>,
     address: IpNet,
     interface: String,
-    /// Whether it is here.
+    /// Whether this host has it.
     held: bool,
-    /// When it was announced first, and how often since.
+    /// The time of the first announcement, and the number of announcements since.
     announced: Option<(Time, usize)>,
     /// When it was announced last.
     repeated: Time,
@@ -74,10 +74,10 @@ pub struct SharedAddresses {
 }
 
 impl SharedAddresses {
-    /// Finds the interfaces and opens what announces. An address that a gateway which was killed has left is removed.
+    /// Finds the interfaces and opens their announcers. Addresses that a killed gateway has left are removed.
     ///
     /// # Errors
-    /// If an interface is not there, without `CAP_NET_ADMIN` and without `CAP_NET_RAW`.
+    /// If an interface does not exist, or without `CAP_NET_ADMIN` or `CAP_NET_RAW`.
     pub fn open<'a>(
         host: &dyn Host,
         addresses: impl IntoIterator<Item = &'a SharedAddress>,
@@ -104,11 +104,11 @@ impl SharedAddresses {
         self.hold(|_| true, now)
     }
 
-    /// Adds the addresses that `holds` says, by their places, and takes the others away. Those that are here are leased again:
-    /// a data plane that starts again may have taken longer than a lease.
+    /// Adds the addresses that `holds` selects by place, and removes the others. Present ones are renewed, because
+    /// a restart of a data plane may have taken longer than a lease.
     ///
     /// # Errors
-    /// If one cannot be added; the others are.
+    /// If one cannot be added; the others are added.
     pub fn hold(&mut self, holds: impl Fn(usize) -> bool, now: Time) -> Result<(), StartError> {
         let mut failed = Ok(());
         for (place, one) in self.shared.iter_mut().enumerate() {
@@ -136,7 +136,7 @@ impl SharedAddresses {
         }
     }
 
-    /// Adds them again when that is due, and announces them again, `every` so often; not at all where that is `None`.
+    /// Renews the addresses when that is due, and repeats announcements at the interval `every`; `None` means no announcements.
     pub fn look_after(&mut self, now: Time, every: Option<Duration>) {
         if now.since(self.leased) >= LEASE_AGAIN {
             self.leased = now;
@@ -158,7 +158,7 @@ impl SharedAddresses {
         }
     }
 
-    /// Takes the addresses away.
+    /// Removes the addresses.
     pub fn remove(&mut self) {
         for one in &mut self.shared {
             (one.held, one.announced) = (false, None);
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts how often it was leased and announced.
+    /// Counts leases and announcements.
     #[derive(Clone, Default)]
     struct Counted(Arc<[AtomicU32; 2]>);
 

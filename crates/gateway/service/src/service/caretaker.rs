@@ -33,18 +33,18 @@ use super::saved::SavedRules;
 use super::start_error::{StartError, link_error};
 use crate::control::{GuardDoc, OffloadsDoc};
 
-/// What a failure of the guard is said of.
+/// The object that errors of the guard name.
 const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
-/// Between two looks: what another program deletes is back within a second.
+/// Time between two checks: rules and routes that another program deletes are restored within a second.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Looks between two times that rules are saved.
+/// Number of checks between two saves of the rules.
 const SAVE_EVERY: u32 = 10;
 
-/// The caretaker of a host. Its copies are the same one.
+/// The caretaker of a host. Clones share their state.
 #[derive(Clone)]
 pub struct Caretaker {
     care: Arc<Care>,
-    /// Its end is that of the thread.
+    /// Dropping it ends the thread.
     thread: Arc<Mutex<Option<Sender<()>>>>,
     has_threads: bool,
 }
@@ -54,16 +54,16 @@ struct Care {
     routes: RouteTable,
     offloads: Offloads,
     saving: Mutex<Option<Saving>>,
-    /// Whether SAs and policies are the kernel's.
+    /// Whether SAs and policies come from the kernel.
     is_the_kernels: bool,
-    /// What the last start guarded is guarded until the kernel has a policy that protects: after a boot it has none before the IKE
-    /// daemon has begun.
+    /// Whether the guard of the last start stays in force until the kernel has a policy that protects: after a boot it has none before the
+    /// IKE daemon has started.
     waits: AtomicBool,
-    /// That it waits was said.
+    /// Whether the log has said that it waits.
     said_waits: AtomicBool,
 }
 
-/// Where rules are saved, and which were last.
+/// The place of saved rules, and the last ones.
 struct Saving {
     to: SavedRules,
     /// Versions of the rules and of the routes.
@@ -80,19 +80,19 @@ impl Saving {
 }
 
 impl Caretaker {
-    /// Closes the host as `config` says and looks after it from now on: on a host with threads by one of its own, on
-    /// others where [`Caretaker::look_after`] is called. What is guarded is saved in `to`, and where the kernel's policies decide
-    /// about it, that of the last time is guarded until they are known.
+    /// Closes the host according to `config` and maintains it from now on: with a thread of its own if the host has threads,
+    /// otherwise when [`Caretaker::look_after`] is called. The rules are saved in `to`. If the kernel's policies determine
+    /// them, those of the last start stay in force until the policies are known.
     ///
     /// # Errors
-    /// If the rules cannot be made and the file insists, or the routes cannot be opened.
+    /// If the rules cannot be made and the file requires them, or the routes cannot be opened.
     pub fn open(config: &Config, host: &dyn Host, to: Option<SavedRules>) -> Result<Caretaker, StartError> {
         let last = to.as_ref().and_then(|to| to.read().ok().flatten()).unwrap_or_default();
         let guard = Guard::new(config, host.firewall(), host.interfaces(), last.entries)
             .map_err(link_error(GUARD))?;
         last.host.iter().for_each(|last| guard.forget(&last.table));
         let is_the_kernels = matches!(config.keys.source, KeySource::Xfrm(_));
-        // Without rules of the guard there may be blackhole routes all the same.
+        // There may be blackhole routes without rules of the guard.
         let discards = comes_from_kernel(config) && !last.discarded.is_empty();
         let waits = is_the_kernels && (guard.map_entries(protect_any) || discards);
         let saving = to.map(Saving::new);
@@ -108,14 +108,14 @@ impl Caretaker {
             let discarded = if comes_from_kernel(config) { last.discarded } else { discarded(config) };
             caretaker.set(vec![], discarded, true)
         });
-        // The rules stay, whatever happens here.
+        // The rules stay if an error follows.
         discarded.inspect_err(|_| caretaker.say_that_they_stay())?;
         caretaker.care.save(true);
         caretaker.start(config).map_err(StartError::System)?;
         Ok(caretaker)
     }
 
-    /// Starts the thread, if there is anything to look after and none does.
+    /// Starts the thread, if there is something to maintain and no thread yet.
     fn start(&self, config: &Config) -> io::Result<()> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let has_work =
@@ -133,7 +133,7 @@ impl Caretaker {
         Ok(())
     }
 
-    /// A data plane by `config` begins: the routes to its interface are that one's.
+    /// Begins a data plane with `config`: routes now lead to its interface.
     ///
     /// # Errors
     /// If the routes cannot be opened.
@@ -143,7 +143,7 @@ impl Caretaker {
         Ok(())
     }
 
-    /// Goes by another version of the file; routes to the interface are left to [`Caretaker::route`].
+    /// Uses another version of the file; [`Caretaker::route`] sets routes to the interface.
     ///
     /// # Errors
     /// As [`Caretaker::open`].
@@ -158,14 +158,14 @@ impl Caretaker {
         self.start(config).map_err(StartError::System)
     }
 
-    /// Routes to the interface of a data plane what the file says, or what its policies protect, and switches offloads on for it, so that
-    /// what comes first passes as what comes later does.
+    /// Routes the networks of the file, or those that its policies protect, to the interface of a data plane, and switches offloads on, so that
+    /// the first packets pass in the same way as later ones.
     ///
     /// # Errors
     /// If a network cannot be routed.
     pub fn route(&self, config: &Config) -> Result<(), StartError> {
         self.care.routes.interface_opened();
-        // What the kernel's policies protect is not known yet, or known already.
+        // The networks of the kernel's policies are not known yet, or known already.
         if !comes_from_kernel(config) {
             self.set(config.routes(), discarded(config), true)?;
             self.care.routes.lend_address(&self.care.own());
@@ -179,8 +179,7 @@ impl Caretaker {
         self.care.routes.set(networks, discarded, again).map_err(refused)
     }
 
-    /// What guards the networks that the kernel's policies protect, and routes them to the interface if the file leaves that
-    /// to us.
+    /// A function that guards the networks of the kernel's policies, and routes them to the interface with `routes = "auto"`.
     pub fn on_policies(&self, config: &Config) -> OnPolicies {
         let (care, is_ours) = (self.care.clone(), comes_from_kernel(config));
         Box::new(move |policies, are_all| {
@@ -189,7 +188,7 @@ impl Caretaker {
                 matches!(&policy.action, Protect(_))
                     || matches!(&policy.action, Refused(refused) if !refused.bypasses)
             };
-            // Rules that an earlier run has left guard more than the first few policies do, or than none does.
+            // Rules of an earlier run guard more than the first few policies, or than no policy.
             let protects_any = policies.iter().any(|policy| protects(&policy));
             let are_all = are_all && !care.waits_for(protects_any);
             if are_all {
@@ -201,12 +200,12 @@ impl Caretaker {
             if !is_ours {
                 return;
             }
-            // What was to be protected and cannot be is dropped by the engine, where it would leave in the clear otherwise.
+            // The engine drops packets that should be protected and cannot be; otherwise they would leave in the clear.
             let leaves =
                 |policy: &&forebay_xfrm::Policy| policy.way == forebay_xfrm::Way::Out && protects(policy);
             let networks = policies.iter().filter(leaves).flat_map(|policy| prefixes(&policy.remote_ts));
             let networks: Vec<_> = networks.collect();
-            // Those of the last time are discarded until all policies are known.
+            // The networks of the last start are discarded until all policies are known.
             let kept = if are_all { vec![] } else { care.routes.discarded() };
             let discarded: Vec<_> = networks.iter().copied().chain(kept).collect();
             care.with_saving(|saving| {
@@ -218,18 +217,18 @@ impl Caretaker {
         })
     }
 
-    /// Puts right what another program has deleted or changed. To be called every second or so, by a thread that has
-    /// `CAP_NET_ADMIN`; on a host with threads one does.
+    /// Restores what another program has deleted or changed. Call it about every second from a thread with
+    /// `CAP_NET_ADMIN`; on a host with threads, the caretaker's own thread does.
     pub fn look_after(&self) {
         self.care.look_after();
     }
 
-    /// The data plane ends, and the interface with the routes to it goes.
+    /// Handles the end of the data plane, whose interface disappears with the routes to it.
     pub(super) fn detach(&self) {
         self.care.routes.detach();
     }
 
-    /// Tells the log of a gateway that ends with an error that its rules are there all the same.
+    /// Logs that the rules stay although the gateway ends with an error.
     pub fn say_that_they_stay(&self) {
         self.care.guard.say_that_they_stay();
     }
@@ -257,7 +256,7 @@ impl Caretaker {
     }
 }
 
-/// Whether the kernel's policies say what is routed.
+/// Whether the kernel's policies determine the routes.
 fn comes_from_kernel(config: &Config) -> bool {
     let has_auto = matches!(&config.inside.link, InsideLink::Tun(Tun { routes: Routes::Auto, .. }));
     has_auto && matches!(config.keys.source, KeySource::Xfrm(_))
@@ -272,7 +271,7 @@ fn discarded(config: &Config) -> Vec<IpNet> {
 }
 
 impl Care {
-    /// Whether the kernel has no policies yet, by whether those that it has protect anything.
+    /// Whether the kernel has no policies yet; `protects` says whether one that it has protects.
     fn waits_for(&self, protects: bool) -> bool {
         if protects {
             self.waits.store(false, Ordering::Relaxed);
@@ -284,7 +283,7 @@ impl Care {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Looks after the host until there is nobody to do it for.
+    /// Maintains the host until the caretaker is dropped.
     fn look_until(&self, asleep: &Receiver<()>) {
         while asleep.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
             self.look_after();
@@ -303,12 +302,12 @@ impl Care {
         self.save(false);
     }
 
-    /// The same for the offloads alone; with `at_once` the interfaces are looked up, whenever that was done last.
+    /// The same for the offloads alone; with `at_once` the interfaces are looked up in any case.
     fn look_after_offloads(&self, at_once: bool) {
         self.offloads.look_after(at_once, || self.guard.map_entries(Ends::of));
     }
 
-    /// What protects and is not in `entries`, the kernel's policies from now on, stays saved for a while.
+    /// Policies that protect and are not in `entries`, the kernel's policies from now on, stay saved for a while.
     fn note_lost(&self, entries: &[Entry]) {
         self.with_saving(|saving| {
             self.guard.map_entries(|before| saving.lost.note_entries(before, entries, now()));
@@ -320,14 +319,14 @@ impl Care {
         saving.as_mut().map(work);
     }
 
-    /// Saves what is guarded and discarded, if it is not saved; not `at_once` where that was done a moment ago.
+    /// Saves the rules and discarded networks if they have changed; unless `at_once`, not immediately after the last save.
     fn save(&self, at_once: bool) {
         self.with_saving(|saving| self.save_by(saving, at_once, now()));
     }
 
     fn save_by(&self, saving: &mut Saving, at_once: bool, now: Instant) {
         saving.looks = saving.looks.saturating_add(1);
-        // Policies that all went together, as at a shutdown, stay saved until there are others.
+        // Policies that were all removed together, as at a shutdown, stay saved until there are others.
         if self.guard.map_entries(protect_any) && saving.lost.expire(now) {
             saving.saved = None;
         }
@@ -338,7 +337,7 @@ impl Care {
         saving.looks = 0;
         let mut saved = Saved { discarded: self.routes.discarded(), ..self.guard.to_save() };
         saving.lost.add_to(&mut saved, self.routes.discards());
-        // There is nothing to begin with, and what could not be read at the start is not written over.
+        // Nothing was saved before, and a text that could not be read at the start is not overwritten.
         let is_nothing = !protect_any(&saved.entries) && saved.discarded.is_empty();
         if self.is_the_kernels && saved.host.is_some() && is_nothing {
             saving.saved = Some(versions);

@@ -19,7 +19,7 @@ use crate::control::GuardDoc;
 use forebay_config::{self as config, Config, GuardMode};
 use forebay_guard::{Entry, FORGED, Host, LEAKED, Plan, Saved};
 
-/// Checks of the rules between two attempts to create what could not be created.
+/// Number of checks between two attempts to create rules that could not be created.
 const TRY_EVERY: u32 = 10;
 
 /// The guard of a gateway.
@@ -31,33 +31,33 @@ struct State {
     entries: Vec<Entry>,
     plan: Plan,
     firewall: Box<dyn Firewall>,
-    /// `None` on a host without any.
+    /// `None` on a host without a firewall.
     interfaces: Option<Box<dyn Interfaces>>,
     named: Named,
-    /// Networks of this side that only the way to peers or the default route leads to.
+    /// Networks of this side that are reached only through interfaces to peers or the default route.
     astray: Vec<String>,
-    /// What the kernel has, and by which content that is seen; `None` before it has any of this process, and where it refused.
+    /// The table in the kernel, and its expected content; `None` before this process has made one, and if the kernel refused it.
     made: Option<(Table, u64)>,
-    /// One more with each change of what is guarded.
+    /// Incremented with each change of the guarded addresses.
     version: u64,
     error: Option<String>,
-    /// Packets by counter, of tables that are gone and of the one that is there.
+    /// Packets by counter, of earlier tables and of the present one.
     before: BTreeMap<String, u64>,
     now: BTreeMap<String, u64>,
     restored: u64,
     looks: u32,
-    /// The last look could not read the rules.
+    /// Whether the last check could not read the rules.
     is_unread: bool,
-    /// The rules were deleted because the gateway ends.
+    /// Whether the rules were deleted because the gateway ends.
     has_ended: bool,
 }
 
 impl Guard {
-    /// Makes the rules for `config` in `firewall`. Where the kernel's policies decide what is guarded, that is what `last`
-    /// says until [`Guard::set`] is called; without any, existing rules stay.
+    /// Makes the rules for `config` in `firewall`. If the kernel's policies determine them, the rules are those of `last`
+    /// until [`Guard::set`] is called; without `last`, existing rules stay.
     ///
     /// # Errors
-    /// If they cannot be made, and the file insists.
+    /// If they cannot be made, and the file requires them.
     pub fn new(
         config: &Config,
         firewall: Box<dyn Firewall>,
@@ -88,7 +88,7 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Goes by another version of the file.
+    /// Uses another version of the file.
     ///
     /// # Errors
     /// As [`Guard::new`].
@@ -100,7 +100,7 @@ impl Guard {
         state.version += u64::from((&state.settings, &state.host) != (&settings, &host));
         (state.settings, state.host) = (settings, host);
         if config.guard.mode == GuardMode::Off {
-            // What an earlier run has left.
+            // The table of an earlier run.
             state.delete();
         }
         if matches!(config.keys.source, config::KeySource::Static { .. }) {
@@ -111,12 +111,12 @@ impl Guard {
         state.make()
     }
 
-    /// Guards what these policies say from now on.
+    /// Guards according to these policies from now on.
     pub fn set(&self, entries: Vec<Entry>) {
         let state = &mut *self.lock();
         if state.entries != entries || state.made.is_none() {
             state.entries = entries;
-            // It has been said in the log, and is tried again.
+            // The error has been logged, and the attempt is repeated.
             let _ = state.make();
         }
     }
@@ -158,17 +158,17 @@ impl Guard {
         let _ = state.make();
     }
 
-    /// What `of` makes of what is protected and what is not.
+    /// The result of `of` for the policies.
     pub fn map_entries<T>(&self, of: impl FnOnce(&[Entry]) -> T) -> T {
         of(&self.lock().entries)
     }
 
-    /// A number that is another one when something else is guarded.
+    /// A number that changes with the guarded addresses.
     pub fn version(&self) -> u64 {
         self.lock().version
     }
 
-    /// What the next start is to guard before it has read its file.
+    /// The rules that the next start installs before it has read its file.
     pub fn to_save(&self) -> Saved {
         let state = &*self.lock();
         if !state.settings.mode.makes() || state.has_ended {
@@ -178,7 +178,7 @@ impl Guard {
         Saved { host, entries, except: state.settings.except.clone(), ..Saved::default() }
     }
 
-    /// Tells the log of a gateway that ends with an error that its rules are there all the same.
+    /// Logs that the rules stay although the gateway ends with an error.
     pub fn say_that_they_stay(&self) {
         if let Some((Table { name, .. }, _)) = &self.lock().made {
             tracing::warn!(
@@ -239,7 +239,7 @@ impl Guard {
 }
 
 impl State {
-    /// Makes the rules what they are to be, in one transaction.
+    /// Installs the rules in one transaction.
     fn make(&mut self) -> io::Result<()> {
         let plan = Plan::of(&self.entries, &self.settings.except);
         if plan.any_to_any > self.plan.any_to_any {
@@ -277,7 +277,7 @@ impl State {
         }
     }
 
-    /// Looks up by which interfaces opened packets may go; whether that is something else than before.
+    /// Looks up the interfaces through which decrypted packets may leave; returns whether they have changed.
     fn find_ways(&mut self) -> bool {
         let Some(interfaces) = &mut self.interfaces else { return false };
         if !self.settings.mode.makes() {
@@ -301,10 +301,10 @@ impl State {
         is_new
     }
 
-    /// The content of what the kernel has then.
+    /// The content that the kernel has afterwards.
     fn apply(&mut self, table: &Table) -> io::Result<u64> {
         if let Some((made, _)) = self.made.as_ref().filter(|(made, _)| table.is_like(made)) {
-            // If that is not what is there, all is made anew.
+            // If the kernel has another content, the table is made again.
             if let Ok(content) = self.firewall.change(made, table) {
                 return Ok(content);
             }
@@ -315,7 +315,7 @@ impl State {
         self.firewall.replace(table)
     }
 
-    /// Notes what counters say; those that have become less began anew.
+    /// Adds up counters; a counter that has decreased began again at zero.
     fn count(&mut self, packets: BTreeMap<String, u64>) {
         for (name, &counted) in &self.now {
             if packets.get(name).is_none_or(|&packets| packets < counted) {
@@ -325,7 +325,7 @@ impl State {
         self.now = packets;
     }
 
-    /// Whether rules can be made, where the file insists.
+    /// Checks that rules can be made if the file requires them.
     fn probe(&mut self) -> io::Result<()> {
         if self.settings.mode != GuardMode::Nftables {
             return Ok(());
@@ -337,7 +337,7 @@ impl State {
         let deleted = self.firewall.delete(&self.host.table);
         match deleted {
             Ok(()) => self.made = None,
-            // Without nf_tables or the right to it nothing was made.
+            // Without nf_tables or the permission for it, nothing was made.
             Err(error) => tracing::debug!(%error, "cannot delete the guard's rules"),
         }
     }
@@ -346,8 +346,8 @@ impl State {
 const MISSING: &str = "cannot create the guard's nftables rules: cleartext packets can bypass the gateway; \
                        load the output of `forebay check --print-rules`, or set `mode` of `[guard]`";
 
-/// Why this machine makes no such rules; `None` where it does, where the file does not ask for it, or where this process is
-/// not allowed to find out.
+/// The reason for which this machine cannot install the rules; `None` if it can, if the file does not require it, or if this process has
+/// no permission to find out.
 pub fn lacks_guard(config: &Config) -> Option<io::Error> {
     if !config.guard.mode.makes() {
         return None;
@@ -365,7 +365,7 @@ pub fn entries<'a>(policies: impl Iterator<Item = &'a xfrm::Policy>) -> Vec<Entr
             xfrm::PolicyAction::Discard => return None,
             xfrm::PolicyAction::Refused(refused) => (refused.bypasses, refused.interface),
         };
-        // For what else a policy that bypasses was refused, its selectors are wider here than they were.
+        // If a bypass policy was refused for another reason, its selectors are wider here than in the kernel.
         let is_wider =
             matches!(policy.action, xfrm::PolicyAction::Refused(_)) && bypasses && interface.is_none();
         let direction = if policy.way == xfrm::Way::Out { Direction::Seal } else { Direction::Open };

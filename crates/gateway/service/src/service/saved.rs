@@ -14,7 +14,7 @@ use super::host::{self, Firewall};
 use super::routes::{self, Routing};
 use forebay_config::SYSTEM_DIRECTORY;
 
-/// Longest text of saved rules.
+/// Maximum length of the text of saved rules.
 const LONGEST: u64 = 256 << 20;
 
 /// Where the rules of a gateway are saved.
@@ -25,30 +25,30 @@ pub struct SavedRules {
     path: PathBuf,
 }
 
-/// What was done by saved rules.
+/// The result of installing saved rules.
 #[derive(Debug)]
 pub enum Closed {
     /// They are installed.
     Rules {
-        /// The table, where there are rules, and how many ranges of addresses it guards.
+        /// The table, if there are rules, and the number of guarded address ranges.
         table: Option<(String, usize)>,
-        /// Networks that are discarded.
+        /// Number of networks with a blackhole route.
         discarded: usize,
     },
-    /// None have been saved.
+    /// No rules were saved.
     Nothing,
     /// They could not be read or installed.
     Failed {
-        /// Where they are saved.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
 }
 
 impl SavedRules {
-    /// Those of the gateway with this configuration file: in `$FOREBAY_STATE`, for root else in /var/lib/forebay, for others in
-    /// the user's directory for state.
+    /// The saved rules of the gateway with this configuration file: in `$FOREBAY_STATE`; without it, for root in /var/lib/forebay, and for
+    /// other users in their state directory.
     pub fn of(file: &Path) -> SavedRules {
         let given = std::env::var_os("FOREBAY_STATE").filter(|value| !value.is_empty());
         let is_root = rustix::process::geteuid().is_root();
@@ -69,12 +69,12 @@ impl SavedRules {
         SavedRules { path: directory.join(format!("guard-{name}.rules")), file }
     }
 
-    /// Where they are.
+    /// The file of the rules.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Closes the host of this machine by them.
+    /// Installs them on this machine.
     pub fn install(&self) -> Closed {
         let installed = self.read().and_then(|saved| match saved {
             Some(saved) => install(&saved),
@@ -86,7 +86,7 @@ impl SavedRules {
     /// Reads them, if there are any.
     ///
     /// # Errors
-    /// If they cannot be read, or are not what was written.
+    /// If they cannot be read, or are damaged.
     pub fn read(&self) -> io::Result<Option<Saved>> {
         let bytes = match System.read(&self.path, LONGEST) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -97,7 +97,7 @@ impl SavedRules {
         text.parse().map(Some).map_err(|error: forebay_guard::SavedError| invalid(error.to_string()))
     }
 
-    /// Saves them durably; nothing is nothing to save.
+    /// Saves them durably; without rules and networks, deletes the file.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -120,14 +120,14 @@ impl SavedRules {
     }
 }
 
-/// Closes the host of this machine.
+/// Installs saved rules on this machine.
 fn install(saved: &Saved) -> io::Result<Closed> {
     let table = saved.host.as_ref().map(|host| {
         let plan = Plan::of(&saved.entries, &saved.except);
         let made = host::Kernel::default().replace(&host.table(&plan));
         made.map(|_| (host.table.clone(), plan.ranges()))
     });
-    // As many as possible, whatever one of them fails with.
+    // As many as possible, even if one fails.
     let blackholes = routes::Kernel::open("", &[], vec![])?;
     let made: Vec<_> = saved.discarded.iter().map(|&network| blackholes.add_blackhole(network)).collect();
     let table = table.transpose()?;
@@ -176,7 +176,7 @@ mod tests {
         let read = one.read().unwrap().unwrap();
         assert_eq!((read.file.as_str(), &read.discarded), ("/etc/a/b.toml", &saved.discarded));
         assert!(other.read().unwrap().is_none());
-        // Nothing to save leaves nothing.
+        // Without rules and networks, no file remains.
         for _ in 0..2 {
             one.write(Saved::default()).unwrap();
             assert!(one.read().unwrap().is_none());

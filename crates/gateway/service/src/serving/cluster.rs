@@ -14,12 +14,12 @@ use forebay_time::{Duration, Time};
 use super::{Event, Others, Process, Role, once};
 use crate::service::{Service, SharedAddresses, StartError};
 
-/// Between two announcements of an address.
+/// Time between two announcements of an address.
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(30_000);
-/// Between two tries to serve other shares.
+/// Time between two attempts to serve other shares.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// All of a file, and the share of each of its SAs.
+/// A whole file, and the share of each of its SAs.
 type Shares = (Config, Vec<u16>);
 
 pub(super) struct Sharing {
@@ -27,11 +27,11 @@ pub(super) struct Sharing {
     settings: config::Cluster,
     claim: Option<Lock>,
     served: Served,
-    /// The version of the file that is in use, and one that is being tried.
+    /// The version of the file in use, and one that is being tried.
     file: Option<Shares>,
     next: Option<Shares>,
     addresses: Option<SharedAddresses>,
-    /// Not before that another try.
+    /// Earliest time of another attempt.
     again: Time,
 }
 
@@ -50,7 +50,7 @@ impl Sharing {
         }
     }
 
-    /// Has the data plane serve what the cluster wants, and this host have the addresses of that.
+    /// Makes the data plane serve the shares of this gateway, and gives this host their addresses.
     fn follow(
         &mut self,
         service: &mut Service,
@@ -69,7 +69,7 @@ impl Sharing {
         })
     }
 
-    /// Tries to serve what is wanted, and says what came of it.
+    /// Tries to serve the wanted shares, and returns the result.
     fn try_to_serve(&mut self, service: &mut Service, wanted: Served, process: &dyn Process) -> Event {
         let more = wanted.iter().any(|(share, term)| self.served.get(share) != Some(term));
         match self.follow(service, wanted, process) {
@@ -82,7 +82,7 @@ impl Sharing {
     }
 }
 
-/// A file without what is not served.
+/// A file without SAs that are not served.
 fn part((config, shares): &Shares, served: &Served) -> Config {
     let keeps: Vec<bool> = shares.iter().map(|share| served.contains_key(share)).collect();
     config.of_shares(&keeps)
@@ -100,7 +100,7 @@ impl Role for Sharing {
     fn changed(&mut self, is_in_use: bool) {
         match self.next.take() {
             Some(next) if is_in_use => self.file = Some(next),
-            // Records are where the version says that is in use.
+            // Records stay in the shares of the version in use.
             Some(_) => {
                 let before = self.file.as_ref().map(|(config, _)| self.cluster.assign(&config.sas));
                 if let Some(Err(error)) = before {
@@ -130,7 +130,7 @@ impl Role for Sharing {
         let wanted = if stops { Served::new() } else { self.cluster.wanted() };
         let is_due = wanted != self.served && now >= self.again;
         let event = is_due.then(|| self.try_to_serve(service, wanted, process));
-        // Another gateway may have them by now.
+        // Another gateway may have the addresses by now.
         let every = is_certain.then_some(ANNOUNCE_EVERY);
         self.addresses.iter_mut().for_each(|addresses| addresses.look_after(now, every));
         event
@@ -151,7 +151,7 @@ impl Role for Sharing {
     }
 }
 
-/// The status of a cluster in the words of the control socket.
+/// The status of a cluster for the control socket.
 fn told(status: ClusterStatus) -> ClusterDoc {
     ClusterDoc {
         name: status.name,

@@ -13,7 +13,7 @@ use crate::service::{Service, SharedAddresses, StartError};
 pub(super) struct Paired {
     pair: Arc<Pair>,
     addresses: SharedAddresses,
-    /// A data plane runs, or has run since this gateway stood by.
+    /// Whether a data plane runs, or has run since this gateway was on standby.
     is_active: bool,
 }
 
@@ -28,7 +28,7 @@ impl Role for Paired {
         match self.pair.verdict() {
             Verdict::Standby => false,
             Verdict::Active => true,
-            // What the one that runs began with is not all that is known now.
+            // There are records that the running data plane did not begin with.
             Verdict::Restart => !runs,
         }
     }
@@ -70,7 +70,7 @@ impl Role for Paired {
     }
 }
 
-/// The status of a pair in the words of the control socket.
+/// The status of a pair for the control socket.
 fn told(status: &PairStatus) -> PairDoc {
     PairDoc {
         number: status.number,

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use forebay_guard::{Entry, Saved};
 use ipnet::IpNet;
 
-/// How long: systemd gives a daemon up to 90 s to end, and one with thousands of policies takes some seconds.
+/// Time for which they stay saved: systemd gives a daemon up to 90 s to end, and one with thousands of policies takes some seconds.
 const STAYS: Duration = Duration::from_secs(90);
 
-/// What is saved though it is not in force any more, with the times at which it went.
+/// Policies and networks that stay saved although they are not in force any more, with the times of their removal.
 #[derive(Default)]
 pub(super) struct Lost {
     entries: Vec<(Instant, Entry)>,
@@ -20,7 +20,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// Notes what protects in `before` and is not in `after`.
+    /// Adds policies that protect in `before` and are not in `after`.
     pub(super) fn note_entries(&mut self, before: &[Entry], after: &[Entry], now: Instant) {
         let after: HashSet<_> = after.iter().collect();
         self.entries.retain(|(_, entry)| !after.contains(entry));
@@ -28,7 +28,7 @@ impl Lost {
         self.entries.extend(went.map(|entry| (now, entry.clone())));
     }
 
-    /// Notes what is discarded in `before` and not in `after`.
+    /// Adds networks that are discarded in `before` and not in `after`.
     pub(super) fn note_discarded(&mut self, before: &[IpNet], after: &[IpNet], now: Instant) {
         let after: HashSet<_> = after.iter().collect();
         self.discarded.retain(|(_, network)| !after.contains(network));
@@ -36,7 +36,7 @@ impl Lost {
         self.discarded.extend(went.map(|&network| (now, network)));
     }
 
-    /// Forgets what went long ago; whether there was any.
+    /// Forgets old removals; returns whether there were any.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
         let before = (self.entries.len(), self.discarded.len());
         let is_young = |went: Instant| now.saturating_duration_since(went) < STAYS;
@@ -50,7 +50,7 @@ impl Lost {
         self.discarded.clear();
     }
 
-    /// Adds to what is in force what went; blackhole routes only if the gateway has such.
+    /// Adds removed policies and networks to those in force; blackhole routes only if the gateway has any.
     pub(super) fn add_to(&self, saved: &mut Saved, discards: bool) {
         if saved.host.is_some() {
             saved.entries.extend(self.entries.iter().map(|(_, entry)| entry.clone()));
