@@ -21,7 +21,7 @@ impl Cluster {
         self.register(state, g);
     }
 
-    /// Becomes a member anew, if its lease has ended.
+    /// Becomes a member again, if its lease has ended.
     pub(super) fn register(&self, state: &mut State, g: usize) {
         let Some(name) = state.name(g) else { return };
         if state.store.members[g] != Some(name) {
@@ -30,7 +30,7 @@ impl Cluster {
         }
     }
 
-    /// A lease ends, and with it the keys of owners.
+    /// A lease ends, and with it the keys of its owner.
     pub(super) fn end_lease(&self, state: &mut State, g: usize) {
         let ended = state.store.members[g].take();
         for owner in &mut state.store.owners {
@@ -40,7 +40,7 @@ impl Cluster {
         }
     }
 
-    /// Looks who owns a share and does what follows.
+    /// Reads the owner of a share and acts accordingly.
     pub(super) fn look(&self, state: &mut State, g: usize, share: usize) {
         let Some(own) = state.name(g).filter(|name| state.lives(*name)) else { return };
         let (owner, claim) = (state.store.owners[share], state.store.claims[share]);
@@ -80,12 +80,12 @@ impl Cluster {
         }
     }
 
-    /// Whether a claim is a renewal of what is held, and not a new one.
+    /// Whether a claim renews the ownership, and is not a new one.
     fn is_renewal(&self, claim: Claim, own: Name, held: &Held) -> bool {
         claim.owner == Some(own) && (claim.renews == Some(held.term) || self.is(Planted::HandedBackUnseen))
     }
 
-    /// Has the data plane serve a share.
+    /// Makes the data plane serve a share.
     pub(super) fn serve(&self, state: &mut State, g: usize, share: usize) {
         let Some(process) = state.gateways[g].process else { return };
         let Some(held) = process.held[share].filter(|held| held.leaving.is_none()) else { return };
@@ -98,7 +98,7 @@ impl Cluster {
         }
         let gateway = &mut state.gateways[g];
         if let Some(records) = held.records.filter(|_| !self.is(Planted::SharesBeginAnew)) {
-            // Also of an SA that the file does not have yet.
+            // Also those of an SA that the file does not have yet.
             gateway.disk[OUTBOUND] = gateway.disk[OUTBOUND].max(records[OUTBOUND]);
             if records[INBOUND] > 0 && records[INBOUND] >= gateway.certain {
                 gateway.disk[INBOUND] = records[INBOUND];
@@ -118,7 +118,7 @@ impl Cluster {
         let received = (1 << (limit + 1)) - 1;
         process.planes[sa] = Some(Plane { sent: limit, limit, received });
         let share = share_of(sa, process.file);
-        // One without a claim, or whose claim has changed, records nothing, and uses nothing.
+        // A gateway without a claim, or whose claim has changed, records and uses nothing.
         let is_fenced =
             process.held[share].is_none_or(|held| held.fence != state.store.claims[share].revision);
         let used = [state.numbers, state.accepted][sa];
@@ -127,7 +127,7 @@ impl Cluster {
         }
     }
 
-    /// Has the data plane serve a share no more: what was not used is given back, if the claim is still the same.
+    /// Makes the data plane stop serving a share: unused numbers are returned, if the claim is still the same.
     pub(super) fn release(&self, state: &mut State, g: usize, share: usize) {
         let Some(process) = &mut state.gateways[g].process else { return };
         let serving = process.serving[share].take();
@@ -146,7 +146,7 @@ impl Cluster {
         }
     }
 
-    /// Gives a share that it does not serve any more to another gateway.
+    /// Hands over a share that it does not serve any more to another gateway.
     pub(super) fn hand_over(&self, state: &mut State, g: usize, share: usize, answer: Answer) {
         let Some(held) = state.gateways[g].process.and_then(|process| process.held[share]) else { return };
         let Some(to) = held.leaving else { return };
@@ -240,7 +240,7 @@ impl Cluster {
         }
     }
 
-    /// A claim is another one than expected. If it is a renewal, the record is tried again by the next step.
+    /// A claim has changed. If it is a renewal, the next step tries the record again.
     fn find_out(&self, state: &mut State, g: usize, share: usize, held: Held) {
         let (Some(own), claim) = (state.name(g), state.store.claims[share]) else { return };
         let Some(process) = &mut state.gateways[g].process else { return };

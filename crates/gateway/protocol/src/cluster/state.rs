@@ -4,7 +4,7 @@
 pub const OUTBOUND: usize = 0;
 /// See [`OUTBOUND`].
 pub const INBOUND: usize = 1;
-/// How many shares and gateways there are.
+/// Numbers of shares and gateways.
 pub const SHARES: usize = 2;
 /// See [`SHARES`].
 pub const GATEWAYS: usize = 3;
@@ -13,7 +13,7 @@ pub const GATEWAYS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Name(pub u8, pub u8);
 
-/// A claim: its revision, whose it is, and of which time of ownership it is a renewal.
+/// A claim: its revision, its owner, and the term of ownership that it renews.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Claim {
     pub revision: u8,
@@ -36,22 +36,22 @@ pub struct Store {
     pub records: [[u8; 2]; SHARES],
 }
 
-/// A share that a gateway owns, as it knows.
+/// A share that a gateway considers its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Held {
     pub term: u8,
     pub fence: u8,
     pub is_doubtful: bool,
-    /// The gateway that is to have it.
+    /// The gateway that will get it.
     pub leaving: Option<Name>,
-    /// Its records, until the data plane has taken them.
+    /// Its records, until the data plane has read them.
     pub records: Option<[u8; 2]>,
 }
 
 /// The SAs of the data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plane {
-    /// Of an outbound SA the last number that was used, and of both the limit.
+    /// The last used number of an outbound SA, and the limit of both.
     pub sent: u8,
     pub limit: u8,
     /// Packets of an inbound SA that count as received.
@@ -64,7 +64,7 @@ pub struct Process {
     pub number: u8,
     /// The version of the file of SAs.
     pub file: u8,
-    /// Of each SA, whether the store is known to say its share.
+    /// For each SA, whether the store is known to have its share.
     pub is_placed: [bool; 2],
     pub held: [Option<Held>; SHARES],
     /// The term under which the data plane serves a share.
@@ -84,7 +84,7 @@ pub struct Gateway {
     pub process: Option<Process>,
 }
 
-/// A request that the store may still carry out.
+/// A request that the store may still perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Late {
     /// A record, if the claim has this revision.
@@ -93,17 +93,17 @@ pub enum Late {
     HandOver { share: u8, fence: u8, to: Name },
 }
 
-/// How often each fault may still happen.
+/// Number of times that each fault may still happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Faults {
     pub crashes: u8,
     /// Leases that end although their gateway runs.
     pub leases: u8,
-    /// Requests that are not answered.
+    /// Requests without an answer.
     pub unanswered: u8,
     /// Reloads of a file that has the outbound SA in another share.
     pub reloads: u8,
-    /// Shares that a gateway gives to another one.
+    /// Shares that a gateway hands over to another one.
     pub moves: u8,
     /// State directories that are emptied.
     pub losses: u8,
@@ -117,14 +117,14 @@ pub enum Broken {
     NotFound,
 }
 
-/// The whole.
+/// The state of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     pub store: Store,
     pub gateways: [Gateway; GATEWAYS],
     pub late: Vec<Late>,
     pub faults: Faults,
-    /// What an observer has seen: numbers that were used, packets that were accepted.
+    /// The knowledge of an observer: used numbers, accepted packets.
     pub numbers: u16,
     pub accepted: u16,
     pub broken: Option<Broken>,
@@ -141,7 +141,7 @@ impl State {
         self.store.members[usize::from(name.0)] == Some(name)
     }
 
-    /// Whether the store carries out a request now.
+    /// Whether the store performs a request now.
     pub fn carry_out(&mut self, late: Late, compares: bool) -> bool {
         match late {
             Late::Record { share, fence, sa, value } => {

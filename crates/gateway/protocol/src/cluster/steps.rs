@@ -4,18 +4,18 @@ use super::Cluster;
 use super::shares::share_of;
 use super::state::{INBOUND, Name, OUTBOUND, State};
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// The store answers.
     Comes,
-    /// The store does what is asked and the answer is lost.
+    /// The store performs the request and the answer is lost.
     LostBehind,
-    /// The request is late: the store may do what is asked later, or not at all.
+    /// The request is late: the store may perform it later, or not at all.
     LostBefore,
 }
 
-/// What happens, and at which gateway, share or SA.
+/// A step, and its gateway, share or SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     Look(usize, usize),
@@ -115,7 +115,7 @@ impl Cluster {
         }
     }
 
-    /// The state behind a step.
+    /// The state after a step.
     pub(super) fn take(&self, state: &mut State, step: Step) {
         match step {
             Step::Look(g, share) => self.look(state, g, share),

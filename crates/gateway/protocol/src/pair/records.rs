@@ -7,7 +7,7 @@ use super::{Pair, Planted};
 const STRIPE_BITS: u32 = 1;
 const BLOCK: u8 = 2;
 
-/// The numbers behind `mark` that a gateway may use, as `Territory::block`: the last one before them and the last of them.
+/// The numbers above `mark` that a gateway may use, as `Territory::block`: the last one before them and the last of them.
 fn block(number: usize, mark: u8) -> (u8, u8) {
     let mut first = mark + 1;
     if usize::from(first >> STRIPE_BITS) & 1 != number {
@@ -17,7 +17,7 @@ fn block(number: usize, mark: u8) -> (u8, u8) {
     (first - 1, last)
 }
 
-/// As `forward` of the mirror: what the active gateway says, without what would put the window back.
+/// As `forward` of the mirror: the window of the active gateway, without anything that would lower the window here.
 fn forward(known: Window, said: Window) -> Option<Window> {
     (said.top() >= known.certain).then(|| Window {
         mask: said.mask | known.mask & below(known.certain),
@@ -25,7 +25,7 @@ fn forward(known: Window, said: Window) -> Option<Window> {
     })
 }
 
-/// As `union` of the mirror: what was received by either.
+/// As `union` of the mirror: packets that either has received.
 fn union(one: Window, other: Window) -> Window {
     Window { mask: one.mask | other.mask, certain: one.certain.max(other.certain) }
 }
@@ -35,7 +35,7 @@ impl Pair {
         if self.is(Planted::SameTerritory) { 0 } else { gateway }
     }
 
-    /// Begins a record: it goes to the peer, or the gateway goes on alone, and it is written here.
+    /// Begins a record: it is sent to the peer, or the gateway continues alone, and it is written here.
     pub(super) fn begin(&self, state: &mut State, g: usize, kind: Kind) {
         let disk = &mut state.gateways[g].disk;
         let half = self.territory(g);
@@ -67,7 +67,7 @@ impl Pair {
         }
     }
 
-    /// Sends records in the session; `None` if there is none, so that the gateway goes on alone.
+    /// Sends records in the session; `None` if there is none, so that the gateway continues alone.
     fn send_records(&self, state: &mut State, g: usize, records: Records) -> Option<(u8, u8)> {
         let process = state.gateways[g].process.as_mut()?;
         let Some(session) = process.session else {
@@ -83,7 +83,7 @@ impl Pair {
         Some((session, at))
     }
 
-    /// Something is used that the peer has not noted. If the peer runs, either of the two may go on from here, until they merge.
+    /// Numbers are used that the peer has not recorded. If the peer runs, either of the two may continue alone, until they merge.
     fn go_alone(&self, state: &mut State, g: usize) {
         let note = &mut state.gateways[g].disk.note;
         let was_alone = note.unmerged;
@@ -93,7 +93,7 @@ impl Pair {
         }
     }
 
-    /// Whether the peer has acknowledged what waits for it.
+    /// Whether the peer has acknowledged the records that wait for it.
     pub(super) fn is_acknowledged(&self, process: &Process, pending: Pending) -> bool {
         match pending.at {
             None => true,
@@ -122,13 +122,13 @@ impl Pair {
                 (plane.last, plane.iv_last) = (last, iv_last);
             }
             (Kind::Limit(limit), Some(plane)) => plane.limit = plane.limit.max(limit),
-            // The gaps are filled by packets that come, behind the record that has none.
+            // Later packets fill the gaps, and the record before them has none.
             (Kind::Full(carried), _) => self.start_plane(state, g, carried),
             _ => {}
         }
     }
 
-    /// Starts or restarts the data plane, behind what is known of the peer's records.
+    /// Starts or restarts the data plane after the known records of the peer.
     pub(super) fn serve(&self, state: &mut State, g: usize) {
         self.settle(state, g, false);
         let window = state.gateways[g].disk.window;
@@ -167,7 +167,7 @@ impl Pair {
         Kind::Numbers { after, last, iv_after, iv_last: iv_after + (last - after) }
     }
 
-    /// Ends the data plane: what it has not used is given back, and the window is recorded exactly.
+    /// Ends the data plane: it returns unused numbers, and records the exact window.
     pub(super) fn end_plane(&self, state: &mut State, g: usize) {
         let Some(process) = &mut state.gateways[g].process else { return };
         process.pending = None;
@@ -182,7 +182,7 @@ impl Pair {
         state.observer.excused[g] &= !state.observer.told[g];
     }
 
-    /// Writes what is known exactly, and merges what is owed.
+    /// Writes the exact window, and performs outstanding merges.
     pub(super) fn settle(&self, state: &mut State, g: usize, stands_by: bool) {
         let gateway = &mut state.gateways[g];
         let Some(process) = &mut gateway.process else { return };
@@ -200,7 +200,7 @@ impl Pair {
         }
     }
 
-    /// The data plane of a gateway that stands by has ended.
+    /// Handles the end of a standby's data plane.
     pub(super) fn stopped(&self, state: &mut State, g: usize) {
         self.settle(state, g, true);
         if let Some(process) = &mut state.gateways[g].process {
@@ -208,7 +208,7 @@ impl Pair {
         }
     }
 
-    /// Notes records of the active gateway. Both windows hold if the standby has records of its own.
+    /// Records the active gateway's records. Both windows are valid if the standby has records of its own.
     pub(super) fn note(&self, state: &mut State, g: usize, records: Records, both: bool) {
         let lowers = self.is(Planted::MergeLowers);
         let gateway = &mut state.gateways[g];
@@ -226,21 +226,21 @@ impl Pair {
         if is_exact {
             gateway.disk.window = window;
         } else if window.top() > gateway.disk.window.top() {
-            // On the disk further ahead than in memory.
+            // Further ahead on the disk than in memory.
             let top = (window.top() + 1).min(self.packet_max);
             gateway.disk.window = Window::up_to(top, window.certain);
         }
     }
 
-    /// A message with records of the peer: whether a standby takes them as its own, `Some(both windows hold)`.
+    /// A message with records of the peer: whether a standby accepts them as its own, `Some(both windows are valid)`.
     pub(super) fn holds(&self, state: &State, g: usize) -> Option<bool> {
         let gateway = &state.gateways[g];
         let process = gateway.process.as_ref()?;
         (!process.is_running && !process.is_active).then_some(gateway.disk.note.unmerged)
     }
 
-    /// Everything of the peer has come. `is_blank`: the sender has never had everything of the pair; `is_whole`: it could serve with
-    /// what it sends.
+    /// All records of the peer have arrived. `is_blank`: the sender has never had all records of the pair; `is_whole`: it could serve with
+    /// the records that it sends.
     pub(super) fn merge(
         &self,
         state: &mut State,
@@ -251,7 +251,7 @@ impl Pair {
         let mut raised = false;
         let gateway = &state.gateways[g];
         let known = gateway.process.as_ref().map_or(0, |process| process.term);
-        // Before the first term nothing was used. Of two directories of which one was emptied, the other one has to have everything.
+        // Before the first term nothing was used. If one of the two directories was emptied, the other one has to be complete.
         let is_new = known.max(term) == 0;
         let counts =
             is_new || !is_blank && (gateway.disk.has_joined || is_whole) || self.is(Planted::BlankCompletes);
@@ -300,7 +300,7 @@ impl Pair {
         raised
     }
 
-    /// Every record that is here.
+    /// All records here.
     pub(super) fn everything(&self, state: &State, g: usize) -> Records {
         let gateway = &state.gateways[g];
         let disk = gateway.disk;
@@ -340,7 +340,7 @@ impl Pair {
         let is_other_running = other.as_ref().is_some_and(|other| other.is_active || other.is_running);
         let other = other.is_some();
         let Some(process) = &mut state.gateways[g].process else { return };
-        // Until the peer has merged everything in this session, what was recorded alone may be used.
+        // Until the peer has merged all records in this session, numbers that were recorded alone may be used.
         let is_alone = process.session.is_none() || !process.is_merged;
         let Some(plane) = &mut process.plane else { return };
         plane.received.mask |= 1 << packet;

@@ -4,7 +4,7 @@ use super::state::{Beat, Broken, Heard, Message, Process, State};
 use super::{Pair, Planted};
 
 impl Pair {
-    /// Whether a gateway has everything from the peer, and whether it was the one that went on alone.
+    /// Whether a gateway has all records of the peer, and whether it was the one that continued alone.
     fn complete(&self, state: &State, g: usize) -> (bool, bool) {
         let gateway = &state.gateways[g];
         let Some(process) = &gateway.process else { return (false, false) };
@@ -14,7 +14,7 @@ impl Pair {
         (of_both, note.unmerged && note.complete.is_some_and(|complete| complete >= note.term))
     }
 
-    /// What a gateway says of itself.
+    /// The heartbeat of a gateway.
     pub(super) fn beat(&self, state: &State, g: usize) -> Option<Beat> {
         let gateway = &state.gateways[g];
         let process = gateway.process.as_ref()?;
@@ -68,7 +68,7 @@ impl Pair {
         }
     }
 
-    /// Hears a heartbeat of the other gateway.
+    /// Receives a heartbeat of the other gateway.
     pub(super) fn hear_beat(&self, state: &mut State, g: usize) {
         let Some(beat) = self.beat(state, 1 - g) else { return };
         state.gateways[g].is_greeted = true;
@@ -80,7 +80,7 @@ impl Pair {
             process.complete = None;
         }
         self.hear(state, g, beat.heard, beat.accepted);
-        // A standby that has nothing which is not merged.
+        // A standby without unmerged records.
         let other = state.gateways[1 - g].process.as_ref();
         let is_merged = other.is_some_and(|other| !other.is_active && !other.is_running) && !beat.unmerged;
         let plane = state.gateways[g].process.as_ref().and_then(|process| process.plane);
@@ -115,7 +115,7 @@ impl Pair {
         let is_running = process.is_running;
         let is_alone = process.is_active || self.complete(state, g).1;
         let observer = &mut state.observer;
-        // One that was active in a higher term merges what the other one has, and may accept it once until then.
+        // A gateway that was active in a higher term merges the records of the other one; until then it may accept those packets once.
         if heard.term > own || !is_alone {
             observer.is_split[g] = false;
             observer.told[g] |= accepted;
@@ -146,18 +146,18 @@ impl Pair {
         let is_silent = !state.gateways[g].is_connected
             || state.is_cut
             || state.gateways[1 - g].process.as_ref().is_none_or(|other| other.is_paused);
-        // The first heartbeat comes with the connection.
+        // The first heartbeat arrives with the connection.
         let is_met = state.gateways[g].is_greeted || is_silent;
         if process.is_active || !is_met {
             return false;
         }
         match process.peer {
-            // Where the link is whole, the other gateway is heard in time.
+            // If the link works, the other gateway's heartbeat arrives in time.
             None => state.is_cut || state.gateways[1 - g].process.is_none(),
             Some(peer) if peer.has_resigned => true,
             Some(_) if is_silent => true,
             Some(peer) if peer.is_active => false,
-            // With whole links everything of the peer comes before the time for it has passed.
+            // If the links work, all records of the peer arrive before the time limit.
             Some(_) => {
                 let (of_both, alone) = self.complete(state, g);
                 let has_come = process.received_session.is_some();
@@ -211,7 +211,7 @@ impl Pair {
         }
     }
 
-    /// Whether everything is to be sent, behind all records that were begun in another session.
+    /// Whether all records have to be sent, after those that were begun in another session.
     pub(super) fn sends_all(&self, state: &State, g: usize) -> bool {
         let gateway = &state.gateways[g];
         let Some(process) = &gateway.process else { return false };
@@ -222,8 +222,8 @@ impl Pair {
         process.session.is_some() && is_due && is_settled && !process.merge_sent
     }
 
-    /// Whether everything is to be sent once more: to a peer that still says that it lacks records, when everything that was sent is
-    /// long answered. What the answer says counts for the last time only.
+    /// Whether all records have to be sent again: to a peer that still reports that it lacks records, when all earlier messages were
+    /// answered. An answer counts for the last transmission only.
     pub(super) fn sends_again(&self, state: &State, g: usize) -> bool {
         let [own, other] = [g, 1 - g].map(|one| &state.gateways[one]);
         let (Some(process), Some(peer)) = (&own.process, &other.process) else { return false };
@@ -233,7 +233,7 @@ impl Pair {
         process.session.is_some() && process.merge_sent && wants && is_due && is_quiet
     }
 
-    /// Sends everything.
+    /// Sends all records.
     pub(super) fn send_all(&self, state: &mut State, g: usize) {
         let records = self.everything(state, g);
         let is_blank = !state.gateways[g].disk.has_joined;
@@ -245,7 +245,7 @@ impl Pair {
         state.say(g, Message::Merge { records, is_active, term, is_blank, is_whole });
     }
 
-    /// The connection is gone, as a gateway sees it.
+    /// A gateway notices the end of the connection.
     pub(super) fn notice_loss(&self, state: &mut State, g: usize) {
         let gateway = &mut state.gateways[g];
         (gateway.is_connected, gateway.is_greeted) = (false, false);
@@ -266,7 +266,7 @@ impl Pair {
         }
     }
 
-    /// The operator's word is taken.
+    /// The operator's acceptance is used.
     pub(super) fn take_word(&self, state: &mut State, g: usize) {
         let disk = &mut state.gateways[g].disk;
         disk.accepted = false;

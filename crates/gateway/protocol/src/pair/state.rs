@@ -1,6 +1,6 @@
 //! The state of the model of a pair: two gateways with their disks, a connection, and the knowledge of an observer of both.
 
-/// What an inbound SA has received, or may have: packet `n` is bit `n`.
+/// The packets that an inbound SA has received, or may have: packet `n` is bit `n`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Window {
     /// The packets that count as received.
@@ -42,7 +42,7 @@ pub struct Records {
     pub window: Option<Window>,
 }
 
-/// What a gateway remembers of the pair.
+/// The note of a gateway about the pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Note {
     pub term: u8,
@@ -50,7 +50,7 @@ pub struct Note {
     pub complete: Option<u8>,
 }
 
-/// A state directory. Whatever is written here is durable: the model has no step between a write and its synchronisation, because
+/// A state directory. Every write is durable: the model has no step between a write and its synchronisation, because
 /// nothing is used in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Disk {
@@ -58,12 +58,12 @@ pub struct Disk {
     pub ivs: [u8; 2],
     pub window: Window,
     pub note: Note,
-    /// Whether the gateway has ever had everything of the pair since the directory was empty.
+    /// Whether the gateway has ever had all records of the pair since the directory was empty.
     pub has_joined: bool,
     pub accepted: bool,
 }
 
-/// What a gateway has heard of the other one.
+/// The last heartbeat of the other gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Heard {
     pub is_active: bool,
@@ -71,10 +71,10 @@ pub struct Heard {
     pub has_resigned: bool,
 }
 
-/// What is recorded and not used yet.
+/// Recorded numbers that are not used yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Sequence numbers and IVs behind the first ones, up to the last ones.
+    /// Sequence numbers and IVs above the first ones, up to the last ones.
     Numbers { after: u8, last: u8, iv_after: u8, iv_last: u8 },
     /// Packets up to this one may be received.
     Limit(u8),
@@ -93,12 +93,12 @@ pub struct Pending {
 /// A running data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plane {
-    /// The last sequence number and IV that were used, and the last ones that may be.
+    /// The last used sequence number and IV, and the last ones that may be used.
     pub sent: u8,
     pub last: u8,
     pub iv_sent: u8,
     pub iv_last: u8,
-    /// What was received, and up to where packets may be received.
+    /// The received packets, and the limit up to which packets may be received.
     pub received: Window,
     pub limit: u8,
 }
@@ -112,25 +112,25 @@ pub struct Process {
     pub peer: Option<Heard>,
     /// Whether it would be active if its records were complete.
     pub waits: bool,
-    /// Everything of the peer is here up to this term.
+    /// All records of the peer up to this term are here.
     pub complete: Option<u8>,
     pub lacks: bool,
     pub peer_wants: bool,
     pub is_peer_unmerged: bool,
-    /// The session of the peer that is the newest, and the one in which everything came.
+    /// The newest session of the peer, and the one in which all records arrived.
     pub source: Option<u8>,
     pub received_session: Option<u8>,
-    /// Its own session, its messages with records in it, and how many of them count as acknowledged.
+    /// Its own session, the number of its messages with records, and how many of them count as acknowledged.
     pub session: Option<u8>,
     pub sent: u8,
     pub acknowledged: u8,
     pub merge_sent: bool,
     pub is_merged: bool,
-    /// Of a standby: the window as the active gateway has it, and one that is to be merged when the data plane has stopped.
+    /// At a standby: the window of the active gateway, and one that is merged when the data plane has stopped.
     pub mirrored: Option<Window>,
     pub owed: Option<Window>,
     pub owes_answer: bool,
-    /// What it received itself, when it stopped its data plane with something owed.
+    /// The packets that it received itself, if it stopped its data plane with a merge outstanding.
     pub own: Option<Window>,
     /// The top of the window when it became active.
     pub base: Window,
@@ -150,7 +150,7 @@ pub struct Beat {
     pub accepted: u8,
 }
 
-/// A message with records, or about them, that is read behind those before it.
+/// A message with records, or about them, that is read after the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     Note { session: u8, at: u8, records: Records },
@@ -160,7 +160,7 @@ pub enum Message {
     Resign { term: u8, unmerged: bool, accepted: u8 },
 }
 
-/// How often each fault may still happen.
+/// Number of times that each fault may still happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Faults {
     /// A process is killed, or its host loses power.
@@ -173,7 +173,7 @@ pub struct Faults {
     pub breaks: u8,
     /// A process is suspended for longer than `silence`.
     pub pauses: u8,
-    /// The peer does not acknowledge a record within `silence`, although it is heard.
+    /// The peer does not acknowledge a record within `silence`, although its heartbeats arrive.
     pub stalls: u8,
     /// A state directory is replaced by an empty one.
     pub losses: u8,
@@ -193,7 +193,7 @@ pub enum Broken {
     TermFell,
 }
 
-/// What an observer knows, who sees everything.
+/// The knowledge of an observer who sees everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Observer {
     pub numbers: u32,
@@ -202,14 +202,14 @@ pub struct Observer {
     pub accepted: [u8; 2],
     /// The packets that the other gateway has accepted while the two were apart, so that this one may accept them once.
     pub excused: [u8; 2],
-    /// Those that the other one had accepted when this one heard of it.
+    /// The packets that the other one had accepted when this one received its heartbeat.
     pub told: [u8; 2],
     /// The highest term that each of them has known.
     pub terms: [u8; 2],
-    /// Whether either of the two may go on alone, because one did while the other one ran, and they have not merged since. Not of one
-    /// that has heard of a higher term.
+    /// Whether either of the two may continue alone, because one did while the other one ran, and they have not merged since. Not for a gateway
+    /// that has received a higher term.
     pub is_split: [bool; 2],
-    /// Whether its state directory is an older copy or was emptied, and it has not merged everything since.
+    /// Whether its state directory is an older copy or was emptied, and it has not merged all records since.
     pub is_lost: [bool; 2],
     /// An operator has decided: packets are not compared any more, and no number either if a directory was lost.
     pub packets_waived: bool,
@@ -224,9 +224,9 @@ pub struct Gateway {
     /// An older copy of the directory.
     pub copy: Option<Disk>,
     pub process: Option<Process>,
-    /// Whether it holds the connection for open, and what has come by it and was not read.
+    /// Whether it considers the connection open, and the unread messages.
     pub is_connected: bool,
-    /// Whether it has heard a heartbeat by this connection, which is the first message of each side.
+    /// Whether it has received a heartbeat over this connection, the first message of each side.
     pub is_greeted: bool,
     pub queue: Vec<Message>,
 }
@@ -244,7 +244,7 @@ pub struct State {
 }
 
 impl Gateway {
-    /// Raises numbers and IVs that are lower; whether there were numbers.
+    /// Raises lower numbers and IVs; returns whether there were lower numbers.
     pub fn raise(&mut self, records: Records, lowers: bool) -> bool {
         let disk = &mut self.disk;
         let raised = disk.last < records.last;
@@ -274,7 +274,7 @@ impl State {
         self.is_cut || self.gateways.iter().any(|gateway| !gateway.is_connected)
     }
 
-    /// Compares what a data plane starts with to what was used and accepted.
+    /// Compares the records of a starting data plane with the used numbers and accepted packets.
     pub fn look_at_start(&mut self, g: usize, half: usize, window: Window) {
         let Some(plane) = self.gateways[g].process.as_ref().and_then(|process| process.plane) else { return };
         let observer = &mut self.observer;
@@ -287,7 +287,7 @@ impl State {
         }
     }
 
-    /// Whether the other gateway has everything that this one has used and accepted.
+    /// Whether the other gateway has records of all that this one has used and accepted.
     pub fn other_has_all(&self, g: usize) -> bool {
         let other = &self.gateways[1 - g];
         let own = self.observer.numbers & [0x3333_3333_u32, 0xcccc_cccc][g];

@@ -3,7 +3,7 @@
 use super::Pair;
 use super::state::{Broken, Disk, Faults, Message, Process, State};
 
-/// What happens, and at which gateway.
+/// A step, and its gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     Boot(usize),
@@ -55,7 +55,7 @@ impl Pair {
             steps.push(Step::Connect);
         }
         match state.is_cut {
-            // Both have closed a connection whose link was cut for so long.
+            // Both have closed the connection of a link that was cut for longer than `silence`.
             true if !one.is_connected && !two.is_connected => steps.push(Step::Heal),
             false if state.faults.cuts > 0 => steps.push(Step::Cut),
             _ => {}
@@ -154,7 +154,7 @@ impl Pair {
         }
     }
 
-    /// The state behind a step.
+    /// The state after a step.
     pub(super) fn take(&self, state: &mut State, step: Step) {
         match step {
             Step::Boot(g) => self.boot(state, g),
@@ -264,12 +264,12 @@ impl Pair {
         if process.is_active && process.peer.is_some() {
             self.stand_down(state, g);
         }
-        // Connections that were silent for so long are closed.
+        // Connections that were silent for longer than `silence` are closed.
         self.notice_loss(state, g);
     }
 
-    /// Whether exactly one gateway becomes active if no further fault happens: with whole links, and a time in which each gateway does
-    /// what is due. A directory that was lost may need an operator.
+    /// Whether exactly one gateway becomes active if no further fault happens: the links work, and each gateway
+    /// does what is due. After the loss of a directory, an operator may be needed.
     pub(super) fn converges(&self, state: &State) -> bool {
         if !self.looks_ahead
             || state.faults != Faults::default()
@@ -347,7 +347,7 @@ fn possible_faults(state: &State, g: usize, process: &Process, steps: &mut Vec<S
     steps.extend(possible.into_iter().filter(|(is_possible, _)| *is_possible).map(|(_, step)| step));
 }
 
-/// A gateway that has known a term must know it for good, unless its directory was lost.
+/// A gateway must not forget a term, unless its directory was lost.
 fn look_at_terms(state: &mut State) {
     for g in 0..2 {
         let Some(process) = &state.gateways[g].process else { continue };

@@ -19,9 +19,9 @@ use super::record::Records;
 use super::sequences::fingerprint;
 use super::{IvStore, IvStoreError, KeyId, LifeNote, SequenceId, replace};
 
-/// The schema of every file but the second table of IVs.
+/// The schema of every file except the second table of IVs.
 pub(super) const SCHEMA: u64 = 1;
-/// Longest file, in bytes.
+/// Maximum length of a file in bytes.
 const MAX_LEN: u64 = 4 << 30;
 
 const IVS: &str = "together.json";
@@ -33,11 +33,11 @@ const WINDOWS: &str = "windows.log";
 const LIVES: &str = "lifetimes.json";
 const PAIR: &str = "pair.json";
 const CLUSTER: &str = "cluster.json";
-/// What versions before find in the place of the table of IVs, so that those do not start which do not know the note.
+/// Written in place of the table of IVs, so that earlier versions, which do not know the note, do not start.
 const TOMBSTONE: &str =
     "{\"schema\":3,\"see\":\"records.log, which a later version has made; this version cannot read it\"}\n";
 
-/// All of these files but those of one key.
+/// All of these files except those of one key.
 pub(super) const FILES: [&str; 9] =
     [IVS, PEER_IVS, IV_FLOOR, SEQUENCES, RETIRED, WINDOWS, LIVES, PAIR, CLUSTER];
 
@@ -76,7 +76,7 @@ struct Lives {
     sas: BTreeMap<SequenceId, LifeNote>,
 }
 
-/// A line of `windows.log` behind its checksum.
+/// A line of `windows.log` after its checksum.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WindowLine {
@@ -88,7 +88,7 @@ struct WindowLine {
     at: u64,
 }
 
-/// What such a directory says of its gateway.
+/// The manifest of such a directory.
 pub(super) fn note(store: &IvStore) -> Result<Note, IvStoreError> {
     let pair: Option<PairNote> = store.read_small(PAIR, SCHEMA)?;
     let cluster: Option<ClusterNote> = store.read_small(CLUSTER, SCHEMA)?;
@@ -101,7 +101,7 @@ pub(super) fn note(store: &IvStore) -> Result<Note, IvStoreError> {
     Ok(Note { role, pair, cluster, ..Note::default() })
 }
 
-/// Files that its manifest names and that are not there.
+/// Files that the manifest names and that are missing.
 pub(super) fn missing(store: &IvStore) -> Result<Vec<PathBuf>, IvStoreError> {
     let named = manifest(store)?.map(|manifest| manifest.files).unwrap_or_default();
     Ok(named.iter().filter(|name| !store.has(name)).map(|name| store.directory.join(name)).collect())
@@ -121,7 +121,7 @@ pub(super) fn are_there(store: &IvStore) -> Result<bool, IvStoreError> {
     Ok(FILES.iter().any(is_there) || !marks_of_keys(store)?.is_empty())
 }
 
-/// What is in these files; `None` if there are none.
+/// The records of these files; `None` if there are none.
 ///
 /// # Errors
 /// If one is missing, cannot be read or is damaged.
@@ -142,7 +142,7 @@ pub(super) fn records(store: &IvStore) -> Result<Option<Records>, IvStoreError> 
     records.floor = floor.map_or(0, |mark| mark.reserved_until);
     read_ivs(store, &mut records)?;
     records.numbers = retired(store)?;
-    // What stands there of an SA that has come back is behind.
+    // Its numbers of an SA that came back are older.
     let numbers: Option<Marks<SequenceId>> = read(store, SEQUENCES, SCHEMA)?;
     records.numbers.extend(numbers.map(|numbers| numbers.marks).unwrap_or_default());
     records.windows = windows(store)?;
@@ -151,7 +151,7 @@ pub(super) fn records(store: &IvStore) -> Result<Option<Records>, IvStoreError> 
     Ok(Some(records))
 }
 
-/// Removes these files, which the journal and the note stand for.
+/// Removes these files, which the journal and the note replace.
 pub(super) fn remove(store: &IvStore) -> Result<(), IvStoreError> {
     let path = store.directory.join(IVS);
     replace(&*store.files, &path, TOMBSTONE).map_err(|error| IvStoreError::Write { path, error })?;
@@ -161,7 +161,7 @@ pub(super) fn remove(store: &IvStore) -> Result<(), IvStoreError> {
     if paths.is_empty() { Ok(()) } else { store.remove(&paths) }
 }
 
-/// Has the records begin without the files that are missing: nothing names them any more.
+/// Removes missing files from the manifest, so that the records begin without them.
 pub(super) fn forget_missing(store: &IvStore) -> Result<(), IvStoreError> {
     store.remove(&[store.directory.join(note::FILE)])
 }
@@ -198,7 +198,7 @@ fn read_ivs(store: &IvStore, records: &mut Records) -> Result<(), IvStoreError> 
     Ok(())
 }
 
-/// Last numbers of SAs that were gone: a line each.
+/// Last numbers of removed SAs: a line each.
 fn retired(store: &IvStore) -> Result<BTreeMap<SequenceId, u64>, IvStoreError> {
     let Some(text) = bytes(store, RETIRED)? else { return Ok(BTreeMap::new()) };
     let mark = |line: &str| {
