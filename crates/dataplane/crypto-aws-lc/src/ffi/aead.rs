@@ -12,12 +12,16 @@ use super::context::Context;
 /// An authenticated cipher with its key and its length of ICV.
 pub struct Aead {
     ctx: NonNull<sys::EVP_AEAD_CTX>,
+    icv_len: usize,
 }
 
 // SAFETY: the context is plain memory that this value owns alone; AWS-LC ties nothing to a thread.
 unsafe impl Send for Aead {}
 
 impl Aead {
+    /// Length of the IV field in bytes (RFC 4106 3.1, RFC 7634 2).
+    pub const IV: usize = 8;
+
     /// Expands `key`; `None` if `cipher` is no AEAD, or AWS-LC refuses key or `icv_len`.
     pub fn new(cipher: Cipher, key: &[u8], icv_len: usize) -> Option<Aead> {
         let aead = match cipher {
@@ -34,7 +38,13 @@ impl Aead {
         // SAFETY: `aead` is a static table, `key` is readable for its length; AWS-LC copies the
         // key and checks its length and `icv_len`, returning null if it refuses them.
         let ctx = unsafe { sys::EVP_AEAD_CTX_new(aead, key.as_ptr(), key.len(), icv_len) };
-        NonNull::new(ctx).map(|ctx| Aead { ctx })
+        NonNull::new(ctx).map(|ctx| Aead { ctx, icv_len })
+    }
+
+    /// Length of the ICV in bytes.
+    #[inline]
+    pub fn icv_len(&self) -> usize {
+        self.icv_len
     }
 
     /// Encrypts `text` in place and fills `icv`, whose length is the one given to [`Aead::new`].
