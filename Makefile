@@ -306,11 +306,10 @@ simulate-faults: setup
 	done
 
 planted-faults: setup
-	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $(or $(SEEDS),2000) 2000
-	for kind in pairs roles clusters shares; do \
-		$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $$kind $(or $(SEEDS),2000) 2000 || exit 1; \
-	done
-	$(CARGO) test --release --locked --package forebay-cluster --features planted planted_faults -- --nocapture
+	failed=0; for kind in '' pairs roles clusters shares; do \
+		$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $$kind $(or $(SEEDS),2000) 2000 || failed=1; \
+	done; \
+	$(CARGO) test --release --locked --package forebay-cluster --features planted planted_faults -- --nocapture && exit $$failed
 
 # Some minutes, and up to some GB of memory. The short form is a test of `make test`.
 STEPS ?=
