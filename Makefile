@@ -300,10 +300,10 @@ soak: $(FOREBAY)
 EVENTS ?= 6300
 FIRST ?= 0
 simulate-faults: setup
-	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(or $(SEEDS),100000) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc)
-	for kind in pairs roles clusters shares; do \
-		$(CARGO) run --release --locked --package forebay-gateway-sim -- $$kind $$(($(or $(SEEDS),100000) / 5)) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc) || exit 1; \
-	done
+	failed=0; for kind in '' pairs roles clusters shares; do \
+		seeds=$(or $(SEEDS),100000); [ -z "$$kind" ] || seeds=$$((seeds / 5)); \
+		$(CARGO) run --release --locked --package forebay-gateway-sim -- $$kind $$seeds $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc) || failed=1; \
+	done; exit $$failed
 
 planted-faults: setup
 	failed=0; for kind in '' pairs roles clusters shares; do \
