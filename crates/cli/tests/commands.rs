@@ -131,7 +131,7 @@ fn a_state_directory_says_what_it_has_and_what_is_missing() {
     );
     assert!(said(&["state", "accept"], 0).contains("accepted"));
     assert!(said(&["state"], 1).contains("has not taken it yet"));
-    assert!(bench.seal("sas.toml").status.success(), "it takes the operator's word as a gateway does");
+    assert!(bench.seal("sas.toml").status.success(), "it takes the operator's acceptance as a gateway does");
     assert!(said(&["state"], 0).contains("records.log"));
 }
 

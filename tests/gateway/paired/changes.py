@@ -211,7 +211,7 @@ def lacking():
     waits(other)
     assert "waits for its peer" in state(other), state(other)
     state(other, "accept")
-    wait_until(lambda: active() == [other], "an operator's word to be heard")
+    wait_until(lambda: active() == [other], "the operator's acceptance to be read")
     start(one)
     assert settle() == other
     # Its peer is stopped first, so that nobody has all for certain.
@@ -220,11 +220,11 @@ def lacking():
     shutil.rmtree(f"{LAB}/state-{other}")
     start(other)
     waits(other)
-    # Together they lack what the other one has used since: it takes an operator's word that this is all there is.
+    # Together they lack what the other one has used since: an operator has to accept that this is all there is.
     start(one)
     time.sleep(4)
     assert not active(), "a stale and an empty gateway are active"
     assert "has an empty state directory" in lab.log(one), lab.log(one)[-2000:]
     state(one, "accept")
     settle()
-    print("pair: gateways with stale and with empty records are active only behind a peer that has all, or by an operator's word")
+    print("pair: gateways with stale and with empty records are active only behind a peer that has all, or if an operator has accepted their records")

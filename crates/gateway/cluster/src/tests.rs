@@ -404,7 +404,7 @@ fn who_may_not_join_is_told_why() {
     world.etcd.set_identity("", 1);
     let outcome = world.gateways[0].as_mut().unwrap().step(world.now);
     assert!(matches!(outcome, Err(Trouble::Fault(ClusterError::OlderStore(..)))), "{outcome:?}");
-    // An operator's word is there until what follows from it is written.
+    // An operator's acceptance stays until what follows from it is written.
     let directory = world.gateways[0].as_ref().unwrap().directory.path().to_owned();
     let state = IvStore::new(&directory);
     state.accept(0).unwrap();

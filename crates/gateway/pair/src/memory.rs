@@ -98,7 +98,7 @@ impl Memory {
             Ok(())
         });
         if let Err(error) = taken {
-            tracing::error!(%error, "cannot take the operator's word");
+            tracing::error!(%error, "cannot read the acceptance of `forebay state accept`; look at the permissions of `state`");
         }
         holds
     }
@@ -107,8 +107,12 @@ impl Memory {
     pub fn forget_acceptance(&self) {
         match self.store.forget_acceptance() {
             Ok(false) => {}
-            Ok(true) => tracing::info!("an operator's word was not needed; this gateway has taken over"),
-            Err(error) => tracing::error!(%error, "cannot take the operator's word away"),
+            Ok(true) => tracing::info!(
+                "the acceptance of `forebay state accept` was not needed; this gateway has taken over without it"
+            ),
+            Err(error) => {
+                tracing::error!(%error, "cannot delete the acceptance of `forebay state accept`; look at the permissions of `state`")
+            }
         }
     }
 

@@ -53,7 +53,7 @@ pub enum Rule {
     Runs,
     /// A machine of a cluster with `alone = "stop"` serves nothing once the store has not answered for the time of its lease.
     StopsAlone,
-    /// A machine of a pair goes on alone only by an operator's word.
+    /// A machine of a pair goes on alone only if an operator has accepted that.
     AsksFirst,
     /// After the faults, traffic flows.
     Flows,

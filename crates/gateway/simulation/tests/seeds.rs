@@ -46,11 +46,11 @@ const KEPT_OF_CLUSTERS: &[Kept] = &[
 
 /// The same of pairs whose roles change.
 const KEPT_OF_ROLES: &[Kept] = &[
-    (15, 2_000, "an operator's word that was not needed had a machine leave its pair without another one"),
+    (15, 2_000, "an acceptance that was not needed had a machine leave its pair without another one"),
     (
         100_428,
         2_000,
-        "a machine that was killed while it took an operator's word had lost it, and none served",
+        "a machine that was killed while it took an operator's acceptance had lost it, and none served",
     ),
 ];
 

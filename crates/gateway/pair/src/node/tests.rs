@@ -321,7 +321,7 @@ fn a_gateway_that_may_lack_records_is_not_active_alone() {
     assert_eq!(one.verdict(), Verdict::Active);
     let records = IvStore::new(state("1")).records().unwrap();
     assert!(records.contains(&Record::Numbers { id: id('1'), last: 10 }));
-    // An operator's word, which is heard while it waits.
+    // An operator accepts the records while it waits.
     IvStore::new(state("replaced")).accept(0).unwrap();
     pass(&[&stepper], 3);
     assert_eq!(new.verdict(), Verdict::Active);

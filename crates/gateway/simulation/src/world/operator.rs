@@ -16,7 +16,7 @@ const REFUSED: Duration = Duration::from_millis(1_500);
 const RARELY: u64 = 8;
 /// Longest time that a machine of a pair may be down, and that the two take to agree behind that.
 const PAIR_LATE: Duration = Duration::from_millis(6_500);
-/// Until an operator looks whether a pair serves, and how long it takes to agree behind an operator's word.
+/// Until an operator looks whether a pair serves, and how long it takes to agree after an operator's acceptance.
 const DECIDES: Duration = Duration::from_millis(6_500);
 const DECIDED: Duration = Duration::from_millis(12_000);
 /// Between the reload of the first machine of several with shares and that of the last one, in milliseconds.
@@ -198,7 +198,7 @@ impl World {
         }
     }
 
-    /// A machine whose peer lost its records, and which failed before it had used anything behind that, waits for an operator's word:
+    /// A machine whose peer lost its records, and which failed before it had used anything behind that, waits for an operator's acceptance:
     /// nothing says that the other one had not served. Here it had not.
     pub(super) fn decide(&mut self) {
         if self.site.alone.is_some() {

@@ -184,7 +184,7 @@ impl IvStore {
             }
         } else if role == Role::Alone && self.forget_acceptance()? {
             // It must not apply to a later situation; gateways of a pair or a cluster may still need it.
-            tracing::info!(directory = %self.directory().display(), "an operator's word was not needed");
+            tracing::info!(directory = %self.directory().display(), "the acceptance of `forebay state accept` was not needed: nothing was missing");
         }
         // Damage is detected before anything is served.
         self.sync()?;

@@ -381,7 +381,7 @@ fn the_journal_of_another_directory_is_an_error() {
     assert!(uses(&restarted(&own)).into_iter().all(|used| used.is_ok()));
 }
 
-/// Wherever the first start behind an operator's word stops, the next one says that the journal is missing, or goes on.
+/// Wherever the first start after an operator's acceptance stops, the next one says that the journal is missing, or goes on.
 #[test]
 fn a_crash_while_a_lost_journal_begins_anew_is_no_damage() {
     for operations in 0..OPERATIONS {
