@@ -98,7 +98,7 @@ impl Memory {
             Ok(())
         });
         if let Err(error) = taken {
-            tracing::error!(%error, "cannot read the acceptance of `forebay state accept`; look at the permissions of `state`");
+            tracing::error!(%error, "cannot apply the acceptance of `forebay state accept`; look at space and permissions of `state`");
         }
         holds
     }
