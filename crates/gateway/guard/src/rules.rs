@@ -1,6 +1,6 @@
 //! The rules of the table.
 //!
-//! A packet without a guarded address costs one look-up in each set. The others go to a chain that
+//! A packet without a guarded address costs one look-up in each set that has elements. The others go to a chain that
 //! accepts the following packets, and counts and drops the rest:
 //!
 //! | Packets | Arriving | Leaving |
@@ -91,8 +91,8 @@ impl Host {
             self.let_through("clear_out", LEAKED, LEAVING, plan),
             self.strays("opened_out"),
             self.opened("opened", "opened_out"),
-            self.look_up("arriving", Hook::Prerouting, "clear_in", ARRIVING),
-            self.look_up("leaving", Hook::Postrouting, "clear_out", LEAVING),
+            self.look_up("arriving", Hook::Prerouting, "clear_in", ARRIVING, plan),
+            self.look_up("leaving", Hook::Postrouting, "clear_out", LEAVING, plan),
         ];
         Table {
             name: self.table.clone(),
@@ -102,19 +102,22 @@ impl Host {
         }
     }
 
-    /// Finds packets with guarded addresses on other interfaces.
-    fn look_up(&self, name: &'static str, hook: Hook, then: &'static str, way: Way) -> Chain {
-        let by = |interface: &str| match way.direction {
-            Direction::Open => Match::ArrivesBy(interface.to_owned()),
-            Direction::Seal => Match::LeavesBy(interface.to_owned()),
-        };
-        let inside = std::iter::once("lo").chain(self.inside.iter().map(String::as_str));
-        let mut rules: Vec<Rule> = inside.map(|interface| accept(vec![by(interface)])).collect();
-        for (v6, [remote, wide, local, ..]) in [(false, SETS[0]), (true, SETS[1])] {
+    /// Finds packets with guarded addresses on other interfaces. Every packet of the host passes these rules, so sets that are
+    /// empty are not looked at.
+    fn look_up(&self, name: &'static str, hook: Hook, then: &'static str, way: Way, plan: &Plan) -> Chain {
+        let mut rules: Vec<Rule> =
+            self.inside.iter().map(|interface| accept(vec![way.by(interface)])).collect();
+        for (v6, [remote, wide, local, ..], guarded) in
+            [(false, SETS[0], &plan.v4), (true, SETS[1], &plan.v6)]
+        {
             let far = |set| Match::InSet(way.far, set);
             let goes = |matches| Rule { matches, verdict: Verdict::Goto(then) };
-            rules.push(goes(vec![Match::V6(v6), far(remote)]));
-            rules.push(goes(vec![Match::V6(v6), Match::InSet(way.near, local), far(wide)]));
+            if !guarded.remote.is_empty() {
+                rules.push(goes(vec![Match::V6(v6), far(remote)]));
+            }
+            if !guarded.wide.is_empty() && !guarded.local.is_empty() {
+                rules.push(goes(vec![Match::V6(v6), Match::InSet(way.near, local), far(wide)]));
+            }
         }
         Chain { name, hook: Some(hook), rules }
     }
@@ -152,7 +155,8 @@ impl Host {
     }
 
     fn let_through(&self, name: &'static str, counter: &'static str, way: Way, plan: &Plan) -> Chain {
-        let mut rules = Vec::new();
+        // Here and not where all packets pass, because comparing a name costs as much as a look-up.
+        let mut rules = vec![accept(vec![way.by("lo")])];
         let ours = |matches: &[Match]| accept([&[Match::IsLocal(way.near)], matches].concat());
         for sealed in [protocol::ESP, protocol::AH] {
             rules.push(ours(&[Match::Protocol(sealed)]));
@@ -203,6 +207,14 @@ fn accept(matches: Vec<Match>) -> Rule {
 }
 
 impl Way {
+    /// The interface of the packet.
+    fn by(self, interface: &str) -> Match {
+        match self.direction {
+            Direction::Open => Match::ArrivesBy(interface.to_owned()),
+            Direction::Seal => Match::LeavesBy(interface.to_owned()),
+        }
+    }
+
     /// Matches of both ends, the sender's first, as nft(8) lists them.
     fn sender_first<T>(self, near: T, far: T) -> [(End, T); 2] {
         let both = [(self.near, near), (self.far, far)];
