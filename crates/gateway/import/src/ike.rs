@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use forebay_crypto::Suite;
 
 use super::include::Place;
-use super::{Remark, shown};
+use super::{Remark, shown, shown_value};
 
 /// The mark that is proposed: no packet carries it, so that the kernel keeps SAs and policies and matches nothing.
 const MARK: u32 = 0x4642;
@@ -138,11 +138,13 @@ impl ImportedIke {
             push(&mut text, format_args!("{line}\n"));
         }
         for child in self.children.iter().filter(|child| !child.is_refused) {
-            let list = |words: &[String]| {
-                if words.is_empty() { "what IKE negotiates".to_owned() } else { words.join(", ") }
+            let list = |words: &[String], nothing: &str| {
+                let words: Vec<_> = words.iter().map(|word| shown_value(word)).collect();
+                if words.is_empty() { nothing.to_owned() } else { words.join(", ") }
             };
-            let (here, there) = (list(&child.local_ts), list(&child.remote_ts));
-            let peer = if child.remote.is_empty() { "any peer".to_owned() } else { child.remote.join(", ") };
+            let networks = |words: &[String]| list(words, "what IKE negotiates");
+            let (here, there) = (networks(&child.local_ts), networks(&child.remote_ts));
+            let peer = list(&child.remote, "any peer");
             let line = format!("# {}: {here} here, {there} behind {peer}", child.name)
                 .replace(char::is_control, " ");
             push(&mut text, format_args!("{line}\n"));

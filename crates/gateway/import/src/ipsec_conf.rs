@@ -106,7 +106,11 @@ impl Chains<'_> {
                     self.imported.lose(
                         place,
                         &format!("{name}: {key}"),
-                        format!("strongSwan takes `{value}`, and libreswan `{other}`, from another `also`"),
+                        format!(
+                            "strongSwan takes `{}`, and libreswan `{}`, from another `also`",
+                            super::shown_value(value),
+                            super::shown_value(other)
+                        ),
                     );
                 }
             }
@@ -173,7 +177,11 @@ fn read_conn(name: &str, conn: &Conn, is_part: bool, imported: &mut ImportedIke)
         imported.note(
             &conn.place,
             name,
-            format!("left ({left}) is taken for this host; if right ({right}) is, exchange the two"),
+            format!(
+                "left ({}) is taken for this host; if right ({}) is, exchange the two",
+                super::shown_value(left),
+                super::shown_value(right)
+            ),
         );
     }
     let mut child = Child {
@@ -197,7 +205,7 @@ fn read_conn(name: &str, conn: &Conn, is_part: bool, imported: &mut ImportedIke)
             imported.lose(
                 place,
                 &format!("{name}: type"),
-                format!("`{kind}`: only `tunnel` and `transport` are served"),
+                format!("`{}`: only `tunnel` and `transport` are served", super::shown_value(kind)),
             );
             child.is_refused = true;
         }

@@ -219,6 +219,11 @@ fn shown(text: &str) -> String {
     mask::shown(&words.collect::<Vec<_>>().join(" "))
 }
 
+/// A value as it may be shown, where it stands in the place of an address or a word: one that has the shape of a key is hidden.
+fn shown_value(word: &str) -> String {
+    if is_like_secret(word) { "***".to_owned() } else { mask::shown(word) }
+}
+
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
     SECRET.contains(&name.as_str()) || is_phrase_name(&name)

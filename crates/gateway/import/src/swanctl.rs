@@ -103,7 +103,8 @@ fn read_connection(connection: &Section, is_referred: bool, imported: &mut Impor
             set.filter(|(value, _)| !nothing.contains(value)).map(|(_, place)| place.clone())
         };
         if let Some(place) = said("mode", &["", "tunnel", "transport"]) {
-            let why = format!("`{}`: only `tunnel` and `transport` are served", section.value("mode"));
+            let mode = super::shown_value(section.value("mode"));
+            let why = format!("`{mode}`: only `tunnel` and `transport` are served");
             imported.lose(&place, &format!("{name}: mode"), why);
             child.is_refused = true;
         }

@@ -460,6 +460,33 @@ fn secrets_in_lines_that_are_wrong_are_not_shown() {
     }
 }
 
+/// Keys that stand where an address, a network or a mode should: neither remarks nor the file's comments show them.
+#[test]
+fn keys_in_the_place_of_a_value_are_not_shown() {
+    const KEY: &str = "q7SECRETqabcdefghijklmnop0123456789ABCDEFGH=";
+    let mut written = vec![];
+    for setting in ["left", "right", "leftsubnet", "rightsubnet", "type", "esp", "ike", "auto"] {
+        let text = format!("conn net\n  left=192.0.2.1\n  right=192.0.2.2\n  {setting}={KEY}\n");
+        written.push(of_ipsec_conf(&text, &[]));
+    }
+    for setting in ["local_ts", "remote_ts", "mode", "esp_proposals", "mark_in"] {
+        let text = format!(
+            "connections {{ a {{ remote_addrs = 0s{KEY}\n children {{ c {{ {setting} = {KEY}\n }} }} }} }}\n"
+        );
+        written.push(of_swanctl(&text, &[]));
+    }
+    for imported in written {
+        let said: String =
+            imported.remarks.iter().map(|one| format!("{} {}\n", one.text, one.reason)).collect();
+        let text = imported.write("a file");
+        assert!(!said.contains("SECRET") && !text.contains("SECRET"), "{said}{text}");
+    }
+    // Addresses are.
+    let child = "connections { a { remote_addrs = 2001:db8:1111:2222:3333:4444:5555:6666\n children { c { remote_ts = fd02::/64\n } } } }\n";
+    let text = of_swanctl(child, &[]).write("a file");
+    assert!(text.contains("fd02::/64 behind 2001:db8:1111:2222:3333:4444:5555:6666"), "{text}");
+}
+
 #[test]
 fn a_setting_whose_name_ends_like_that_of_a_key_is_shown() {
     let remarks = of_ipsec_conf("conn net\n  left=192.0.2.1\n  right=192.0.2.2\nrekey=no\n", &[]).remarks;
