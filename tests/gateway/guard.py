@@ -213,6 +213,14 @@ def follows():
     edit("a", 'remote_ts = ["10.2.0.0/16", "10.77.0.0/16"]', 'remote_ts = ["10.2.0.0/16"]')
     lab.reload("a")
     assert "10.77.0.0/16" not in table()
+    # An interface of another name waits for a restart: until then rules and routes are those of the one that is there.
+    edit("a", '"fb0"', '"fb9"')
+    for _ in range(2):
+        said = lab.reload("a").stdout
+        assert 'name: "fb0" -> "fb9"' in said, said
+        assert "forebay_fb9" not in nft("list", "tables").stdout and "10.2.0.0/16" in table()
+    edit("a", '"fb9"', '"fb0"')
+    assert "restart" not in lab.reload("a").stdout
     # What is saved and not wanted any more when the gateway starts goes, and so do rules for another interface.
     edit("a", 'remote_ts = ["10.2.0.0/16"]', 'remote_ts = ["10.2.0.0/16", "10.77.0.0/16"]')
     lab.reload("a")

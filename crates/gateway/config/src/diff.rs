@@ -7,7 +7,7 @@ use forebay_crypto::Direction;
 use forebay_ipsec::{Action, Rule, SaConfig, Spi};
 use forebay_time::Duration;
 
-use super::Config;
+use super::{Config, KeySource, Keys};
 use forebay_sas::{Peer, PolicyEntry, SaEntry, SasFile};
 
 /// A value as the file gives it, or its default.
@@ -97,6 +97,11 @@ impl Changes {
             esp_sa_export: true,
             restart: vec![],
         }
+    }
+
+    /// Those of a file all of which waits for a restart of a gateway that runs by `running`.
+    pub fn none(running: &Config, restart: Vec<Changed>) -> Changes {
+        Changes { restart, ..Config::diff(running, running) }
     }
 }
 
@@ -240,6 +245,106 @@ fn same_policies(old: &[PolicyEntry], new: &[PolicyEntry], kept: &[Option<usize>
     old.len() == new.len() && old.iter().zip(new).all(same)
 }
 
+/// Sections that the process goes by, and not its data plane, and keys of others.
+const OF_PROCESS: &[(&str, &str)] = &[
+    ("pair", ""),
+    ("cluster", ""),
+    ("control", ""),
+    ("privileges", ""),
+    ("keys", "source"),
+    ("keys", "state"),
+];
+
+impl Config {
+    /// What a gateway whose data plane runs by `running` goes by once it has read this file, and what of the file waits for a
+    /// restart: of that it has what `running` has, so that rules and routes of the host stay those of the data plane, and the next
+    /// reload says again what waits. SAs wait, too, if their source is another.
+    #[must_use]
+    pub fn until_restart(self, running: &Config) -> (Config, Vec<Changed>) {
+        let waiting = restart(running, &self);
+        if waiting.is_empty() {
+            return (self, waiting);
+        }
+        let settings = until_restart(running, &self, &is_live);
+        let mut processors = running.processors.clone();
+        if processors.len() == self.processors.len() {
+            for (one, new) in processors.iter_mut().zip(&self.processors) {
+                (one.alpha, one.beta) = (new.alpha, new.beta);
+            }
+        }
+        let config = Config {
+            inside: running.inside.clone(),
+            outside: running.outside.clone(),
+            keys: Keys { iv_reserve: running.keys.iv_reserve, ..self.keys.clone() },
+            processors,
+            buses: running.buses.clone(),
+            scheduler: running.scheduler.clone(),
+            limits: running.limits.clone(),
+            ..self
+        };
+        (Config { settings, ..config.with_process_of(running) }, waiting)
+    }
+
+    /// Whether the SAs of both come from files, or those of both from the kernel.
+    pub fn has_source_of(&self, other: &Config) -> bool {
+        std::mem::discriminant(&self.keys.source) == std::mem::discriminant(&other.keys.source)
+    }
+
+    /// The same where no data plane runs: the next one starts with all but what the process goes by.
+    #[must_use]
+    pub fn until_process_restarts(self, running: &Config) -> (Config, Vec<Changed>) {
+        let is_of_process = |setting: &Setting| is_one_of(OF_PROCESS, setting);
+        let of = |one: &Changed| Setting { section: one.section.clone(), key: one.key, value: String::new() };
+        let waiting: Vec<Changed> =
+            restart(running, &self).into_iter().filter(|one| is_of_process(&of(one))).collect();
+        if waiting.is_empty() {
+            return (self, waiting);
+        }
+        let settings = until_restart(running, &self, &|setting| !is_of_process(setting));
+        (Config { settings, ..self.with_process_of(running) }, waiting)
+    }
+
+    /// With what the process goes by as `running` has it.
+    fn with_process_of(self, running: &Config) -> Config {
+        let sources = (&running.keys.source, &self.keys.source);
+        let is_other = !matches!(sources, (KeySource::Static { .. }, KeySource::Static { .. }));
+        let keys = Keys { state: running.keys.state.clone(), ..self.keys.clone() };
+        let mut config = Config {
+            keys,
+            pair: running.pair.clone(),
+            cluster: running.cluster.clone(),
+            control: running.control.clone(),
+            privileges: running.privileges.clone(),
+            ..self
+        };
+        if is_other {
+            let before = running.copy();
+            (config.keys, config.sas) = (before.keys, before.sas);
+            (config.whole, config.names) = (before.whole, before.names);
+        }
+        config
+    }
+}
+
+/// The settings of `new` that `is_live` says, and the others of `running`.
+fn until_restart(running: &Config, new: &Config, is_live: &dyn Fn(&Setting) -> bool) -> Vec<Setting> {
+    let kept = running.settings.iter().filter(|setting| !is_live(setting));
+    kept.chain(new.settings.iter().filter(|setting| is_live(setting))).cloned().collect()
+}
+
+/// The name of the section of a setting.
+fn section(setting: &Setting) -> &str {
+    setting.section.trim_start_matches('[').split(']').next().unwrap_or_default()
+}
+
+fn is_one_of(keys: &[(&str, &str)], setting: &Setting) -> bool {
+    keys.iter().any(|&(of, key)| of == section(setting) && (key.is_empty() || key == setting.key))
+}
+
+fn is_live(setting: &Setting) -> bool {
+    is_one_of(LIVE, setting)
+}
+
 /// The settings that are different, where that means something, and that take a restart.
 fn restart(old: &Config, new: &Config) -> Vec<Changed> {
     let means = |section: &str| match section {
@@ -256,21 +361,13 @@ fn restart(old: &Config, new: &Config) -> Vec<Changed> {
         "privileges" => old.privileges != new.privileges,
         _ => false,
     };
-    let section = |setting: &Setting| {
-        let name = setting.section.trim_start_matches('[');
-        name.split(']').next().unwrap_or_default().to_owned()
-    };
-    let is_live = |setting: &Setting| {
-        let section = section(setting);
-        LIVE.iter().any(|&(live, key)| live == section && (key.is_empty() || key == setting.key))
-    };
     let value = |settings: &[Setting], wanted: &Setting| {
         let found = settings.iter().find(|one| one.section == wanted.section && one.key == wanted.key);
         found.map(|setting| setting.value.clone())
     };
     let gone = old.settings.iter().filter(|setting| value(&new.settings, setting).is_none());
     let all = new.settings.iter().chain(gone);
-    all.filter(|setting| means(&section(setting)) && !is_live(setting))
+    all.filter(|setting| means(section(setting)) && !is_live(setting))
         .map(|setting| Changed {
             section: setting.section.clone(),
             key: setting.key,

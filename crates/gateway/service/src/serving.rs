@@ -55,8 +55,6 @@ const SERVES: Duration = Duration::from_millis(20);
 const STANDS_BY: Duration = Duration::from_millis(5);
 /// Maximum time to hand over shares at the end.
 const LEAVES_WITHIN: Duration = Duration::from_millis(4_000);
-/// Sections that the process uses, and not its data plane: changes in them require a restart of the process.
-const OF_PROCESS: [&str; 3] = ["[pair]", "[control]", "[privileges]"];
 
 pub use names::{Resolver, SystemResolver};
 
@@ -360,7 +358,8 @@ impl Serving {
     /// The present file, or the last version if this one has errors: errors must not end a gateway of a pair or cluster.
     fn read_or_last(&self, process: &mut dyn Process) -> miette::Result<(Config, Option<Report>)> {
         match (process.read(), &self.last) {
-            (Ok(config), _) => Ok((config, None)),
+            (Ok(config), Some(last)) => Ok((config.until_process_restarts(last).0, None)),
+            (Ok(config), None) => Ok((config, None)),
             (Err(errors), Some(last)) => Ok((last.copy(), Some(errors.into()))),
             (Err(errors), None) => Err(errors.into()),
         }
@@ -368,9 +367,16 @@ impl Serving {
 
     /// Uses another version of the file while no data plane runs; if that fails, nothing is changed.
     fn make_ready(&mut self, config: Config, process: &mut dyn Process) -> miette::Result<Changes> {
-        let mut changes = match self.config() {
-            Some(before) => Config::diff(before, &config),
-            None => Changes::all(&config),
+        let (config, waiting, mut changes) = match self.config() {
+            Some(before) => {
+                let (config, waiting) = config.until_process_restarts(before);
+                let changes = Config::diff(before, &config);
+                (config, waiting, changes)
+            }
+            None => {
+                let changes = Changes::all(&config);
+                (config, vec![], changes)
+            }
         };
         match &mut self.ready {
             Some(ready) if changes.restart.is_empty() => {
@@ -379,8 +385,8 @@ impl Serving {
             }
             _ => self.ready = Some(Ready::open(process, &self.caretaker, config)?),
         }
-        // The data plane uses all other changes when it starts.
-        changes.restart.retain(|changed| OF_PROCESS.contains(&changed.section.as_str()));
+        // The data plane starts with all others.
+        changes.restart = waiting;
         Ok(changes)
     }
 
@@ -425,11 +431,17 @@ impl Serving {
         let Some(service) = &mut self.service else {
             return Ok((self.make_ready(config, process)?, warnings));
         };
+        let has_source = config.has_source_of(service.config());
+        let (config, waiting) = config.until_restart(service.config());
+        if !has_source {
+            // The SAs of one source cannot go on as those of the other.
+            return Ok((Changes::none(service.config(), waiting), warnings));
+        }
         let now_ns = process.unix_time()().as_nanos() as u64;
         let part = self.role.part(config);
         let changed = part.and_then(|config| Ok(service.reload(config, now_ns)?));
         self.role.changed(changed.is_ok());
-        Ok((changed?, warnings))
+        Ok((Changes { restart: waiting, ..changed? }, warnings))
     }
 }
 

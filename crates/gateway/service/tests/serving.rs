@@ -94,3 +94,47 @@ fn a_gateway_alone_serves_until_its_end_and_a_file_with_errors_changes_nothing()
     assert!(matches!(serving.step(&mut program).unwrap().event, Some(Event::Ended)));
     assert!(serving.service().is_none());
 }
+
+/// What takes a restart is said at each reload until then, and nothing goes by it before.
+#[test]
+fn what_waits_for_a_restart_is_said_again_and_not_done_in_part() {
+    let directory = tempfile::tempdir().unwrap();
+    let ((inside, _program), (outside, _network)) =
+        (UnixDatagram::pair().unwrap(), UnixDatagram::pair().unwrap());
+    let host = InProcess::new(inside).with_outside(outside);
+    let directory = directory.path().to_owned();
+    let mut program = Program { host, directory, clock: Clock::start(), text: file(&[4097]) };
+    let config = program.read().unwrap();
+    let caretaker = Caretaker::open(&config, program.host(), None).unwrap();
+    let mut serving = Serving::start(&mut program, config, caretaker).unwrap();
+    let mut reload = |text: String| {
+        program.text = text;
+        let (changes, _) = serving.reload(&mut program).unwrap();
+        let said: Vec<_> = changes.restart.iter().map(ToString::to_string).collect();
+        let running = serving.service().unwrap().config().clone();
+        (said, changes.kept.len(), running.guard_host().table, running.routes().len())
+    };
+    let renamed = file(&[4097])
+        .replace("[inside]\n", "[inside]\nname = \"other0\"\nroutes = [\"10.9.0.0/24\", \"10.8.0.0/24\"]\n");
+    for spis in 1..3 {
+        // SAs take effect all the same.
+        let text = renamed.clone() + &file(&[4098])[file(&[]).len()..].repeat(spis - 1);
+        let (said, sas, table, routes) = reload(text);
+        assert_eq!(
+            said,
+            [
+                "[inside] name: \"forebay0\" -> \"other0\"",
+                "[inside] routes: \"auto\" -> [\"10.9.0.0/24\", \"10.8.0.0/24\"]"
+            ]
+        );
+        assert_eq!((sas, table.as_str(), routes), (spis, "forebay_forebay0", spis));
+    }
+    // With SAs of the kernel none of the file's would be left.
+    let kernel = file(&[]).replace("[keys]\n", "[keys]\nsource = \"xfrm\"\n");
+    let (said, sas, ..) = reload(kernel);
+    assert_eq!(sas, 2);
+    assert!(said.iter().any(|one| one == "[keys] source: \"static\" -> \"xfrm\""), "{said:?}");
+    // Back to what it runs by.
+    let (said, sas, ..) = reload(file(&[4097]));
+    assert_eq!((said.len(), sas), (0, 1), "{said:?}");
+}

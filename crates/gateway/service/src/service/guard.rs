@@ -98,17 +98,19 @@ impl Guard {
         let ways = state.host.ways.take();
         let (settings, host) = (config.guard.clone(), Host { ways, ..config.guard_host() });
         state.version += u64::from((&state.settings, &state.host) != (&settings, &host));
-        (state.settings, state.host) = (settings, host);
+        let before = std::mem::replace(&mut state.host, host);
+        state.settings = settings;
         if config.guard.mode == GuardMode::Off {
             // The table of an earlier run.
             state.delete();
         }
-        if matches!(config.keys.source, config::KeySource::Static { .. }) {
-            state.entries = config.guard_entries();
-        } else if state.made.is_none() && state.entries.is_empty() {
-            return state.probe();
+        let made = state.configured(config);
+        // The rules for another interface would drop what comes by this one.
+        let is_changed = state.made.is_some() || !state.settings.mode.makes();
+        if is_changed && before.table != state.host.table {
+            state.forget(&before.table);
         }
-        state.make()
+        made
     }
 
     /// Guards according to these policies from now on.
@@ -191,10 +193,8 @@ impl Guard {
     /// Deletes the rules of an earlier start that had another name.
     pub fn forget(&self, table: &str) {
         let state = &mut *self.lock();
-        if table != state.host.table
-            && let Err(error) = state.firewall.delete(table)
-        {
-            tracing::warn!(table, %error, "cannot delete the guard's rules of an earlier start; delete them by hand (nft delete table inet TABLE)");
+        if table != state.host.table {
+            state.forget(table);
         }
     }
 
@@ -239,6 +239,22 @@ impl Guard {
 }
 
 impl State {
+    /// Makes the rules for the policies of `config`.
+    fn configured(&mut self, config: &Config) -> io::Result<()> {
+        if matches!(config.keys.source, config::KeySource::Static { .. }) {
+            self.entries = config.guard_entries();
+        } else if self.made.is_none() && self.entries.is_empty() {
+            return self.probe();
+        }
+        self.make()
+    }
+
+    fn forget(&mut self, table: &str) {
+        if let Err(error) = self.firewall.delete(table) {
+            tracing::warn!(table, %error, "cannot delete the guard's rules for another interface; delete them by hand (nft delete table inet TABLE)");
+        }
+    }
+
     /// Installs the rules in one transaction.
     fn make(&mut self) -> io::Result<()> {
         let plan = Plan::of(&self.entries, &self.settings.except);

@@ -161,3 +161,49 @@ fn blackhole_routes_wait_for_the_daemon_without_rules_of_the_guard_too() {
     follow(&policies(&[OTHER]), true);
     assert_eq!(caretaker.care.routes.discarded(), [OTHER.parse::<IpNet>().unwrap()]);
 }
+
+/// Tables by their names.
+#[derive(Clone, Default)]
+struct Tables(Arc<Mutex<std::collections::BTreeSet<String>>>);
+
+impl Firewall for Tables {
+    fn replace(&mut self, table: &Table) -> io::Result<u64> {
+        self.0.lock().unwrap().insert(table.name.clone());
+        Ok(1)
+    }
+
+    fn change(&mut self, _before: &Table, _table: &Table) -> io::Result<u64> {
+        Ok(1)
+    }
+
+    fn delete(&mut self, name: &str) -> io::Result<()> {
+        self.0.lock().unwrap().remove(name);
+        Ok(())
+    }
+
+    fn counted(&mut self, _name: &str) -> io::Result<Counted> {
+        Ok(Counted { content: Some(1), ..Counted::default() })
+    }
+}
+
+/// A gateway that stands by may have an interface of another name when it takes over: rules for the old one would drop what comes by it.
+#[test]
+fn rules_for_another_interface_take_the_place_of_those_of_before() {
+    let sa = "[[sa]]\nname = \"a\"\ndirection = \"out\"\nspi = 4097\nproposal = \"aes128gcm16\"\n\
+              key = \"000102030405060708090a0b0c0d0e0fdeadbeef\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+              local_ts = [\"10.1.0.0/16\"]\nremote_ts = [\"10.2.0.0/16\"]\n";
+    let file = |name: &str, guard: &str| {
+        let text = format!(
+            "[inside]\nname = \"{name}\"\n[[outside]]\nkind = \"raw\"\n[guard]\nmode = \"{guard}\"\n{sa}"
+        );
+        forebay_config::parse(&text, "gateway.toml", Path::new("/")).unwrap()
+    };
+    let tables = Tables::default();
+    let names = || tables.0.lock().unwrap().iter().cloned().collect::<Vec<_>>();
+    let guard = Guard::new(&file("fb0", "auto"), Box::new(tables.clone()), None, vec![]).unwrap();
+    assert_eq!(names(), ["forebay_fb0"]);
+    guard.configure(&file("fb1", "auto")).unwrap();
+    assert_eq!(names(), ["forebay_fb1"]);
+    guard.configure(&file("fb2", "off")).unwrap();
+    assert!(names().is_empty());
+}
