@@ -4,6 +4,7 @@
 //! They are saved under the name of the gateway's file and not at a place that the file names, because the file cannot be read then.
 
 use std::fmt::{self, Display, Formatter};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -88,13 +89,26 @@ impl SavedRules {
     /// # Errors
     /// If they cannot be read, or are damaged.
     pub fn read(&self) -> io::Result<Option<Saved>> {
-        let bytes = match System.read(&self.path, LONGEST) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            read => read?,
+        match read(&self.path)? {
+            None => Ok(self.by_another_name()),
+            saved => Ok(saved),
+        }
+    }
+
+    /// The latest rules that were saved under another name of the file: by a link, or by a path with `..` in it.
+    fn by_another_name(&self) -> Option<Saved> {
+        let file = whole_name(&self.file)?;
+        let is_same = |saved: &Saved| whole_name(Path::new(&saved.file)).as_ref() == Some(&file);
+        let paths = fs::read_dir(self.path.parent()?).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+        let is_saved = |path: &PathBuf| {
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            name.is_some_and(|name| name.starts_with("guard-") && name.ends_with(".rules"))
         };
-        let invalid = |error: String| io::Error::new(io::ErrorKind::InvalidData, error);
-        let text = String::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
-        text.parse().map(Some).map_err(|error: forebay_guard::SavedError| invalid(error.to_string()))
+        let saved = paths.filter(is_saved).filter_map(|path| {
+            let when = fs::metadata(&path).and_then(|found| found.modified()).ok()?;
+            Some((when, read(&path).ok().flatten().filter(is_same)?))
+        });
+        saved.max_by_key(|(when, _)| *when).map(|(_, saved)| saved)
     }
 
     /// Saves them durably; without rules and networks, deletes the file.
@@ -118,6 +132,23 @@ impl SavedRules {
         System.rename(&new, &self.path)?;
         System.sync_directory(directory)
     }
+}
+
+/// The rules in a file, if it is there.
+fn read(path: &Path) -> io::Result<Option<Saved>> {
+    let bytes = match System.read(path, LONGEST) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
+    let invalid = |error: String| io::Error::new(io::ErrorKind::InvalidData, error);
+    let text = String::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
+    text.parse().map(Some).map_err(|error: forebay_guard::SavedError| invalid(error.to_string()))
+}
+
+/// The name of a file without links and `..`; of one that is gone, that of its directory with its own.
+fn whole_name(file: &Path) -> Option<PathBuf> {
+    let in_directory = || Some(fs::canonicalize(file.parent()?).ok()?.join(file.file_name()?));
+    fs::canonicalize(file).ok().or_else(in_directory)
 }
 
 /// Installs saved rules on this machine.
@@ -181,14 +212,40 @@ mod tests {
             one.write(Saved::default()).unwrap();
             assert!(one.read().unwrap().is_none());
         }
-        assert_eq!(std::fs::read_dir(directory.path().join("state")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(directory.path().join("state")).unwrap().count(), 0);
+    }
+
+    /// An operator starts it once by a link, once by the file, and once from another directory.
+    #[test]
+    fn rules_are_found_by_every_name_of_their_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("sub")).unwrap();
+        fs::write(path("a.toml"), "").unwrap();
+        fs::write(path("b.toml"), "").unwrap();
+        std::os::unix::fs::symlink("a.toml", path("link.toml")).unwrap();
+        let rules = |name: &str| SavedRules::within(&path("state"), &path(name));
+        let saved = Saved { discarded: vec!["10.2.0.0/16".parse().unwrap()], ..Saved::default() };
+        rules("a.toml").write(saved.clone()).unwrap();
+        let read = |name: &str| rules(name).read().unwrap().map(|saved| saved.discarded);
+        for name in ["a.toml", "link.toml", "sub/../a.toml", "sub/../link.toml"] {
+            assert_eq!(read(name).as_ref(), Some(&saved.discarded), "{name}");
+        }
+        assert_eq!(read("b.toml"), None);
+        // Its own go before those of another name, and a file that is gone has its names all the same.
+        rules("link.toml")
+            .write(Saved { discarded: vec!["10.3.0.0/16".parse().unwrap()], ..Saved::default() })
+            .unwrap();
+        assert_ne!(read("link.toml"), read("a.toml"));
+        fs::remove_file(path("a.toml")).unwrap();
+        assert_eq!(read("sub/../a.toml"), Some(saved.discarded));
     }
 
     #[test]
     fn damaged_rules_are_said_to_be_damaged() {
         let directory = tempfile::tempdir().unwrap();
         let rules = SavedRules::within(directory.path(), Path::new("/etc/a.toml"));
-        std::fs::write(rules.path(), "forebay-guard 1\ntable forebay_a\n").unwrap();
+        fs::write(rules.path(), "forebay-guard 1\ntable forebay_a\n").unwrap();
         let said = rules.install().to_string();
         assert!(said.contains("cannot be installed") && said.contains("line 2: expected `end`"), "{said}");
     }
