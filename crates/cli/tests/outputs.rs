@@ -152,6 +152,8 @@ fn a_gateway_does_not_write_over_the_files_that_it_reads() {
         ("esp_sa_export = \"sub/../st/gateway.lock\"", false),
         ("control = { socket = \"st/manifest.json\" }", false),
         ("esp_sa_export = \"st/exported\"", true),
+        ("processor = [{ kind = \"core\" }, { kind = \"rtl\", record = \"key\" }]", false),
+        ("processor = [{ kind = \"core\" }, { kind = \"rtl\", record = \"./st/records.log\" }]", false),
     ] {
         folder.write("exported", "of an earlier run");
         let first = "source = \"static\"\n";

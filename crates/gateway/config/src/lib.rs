@@ -31,6 +31,8 @@ mod diff;
 mod ends;
 mod guard;
 mod idle;
+mod ike;
+mod in_vain;
 mod keys;
 mod links;
 mod manual_keys;
@@ -47,6 +49,7 @@ mod routes;
 mod scheduling;
 pub mod schema;
 mod workers;
+mod written;
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -230,7 +233,7 @@ fn read(text: &str, name: &str, directory: &Path, mut notes: FileFindings) -> Re
     };
     if let Some(config) = &parts {
         check_together(config, &top, text, &context);
-        check_written(config, name, &top, &context);
+        written::check(config, name, &top, &context);
         idle::note(config, &top, &context);
     }
     let Context { findings, notes, settings, .. } = context;
@@ -407,6 +410,8 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
     per_cpu::check(config, text, context);
     check_carried(config, text, context);
     ends::check(config, text, context);
+    in_vain::check(config, top, text, context);
+    ike::check(config, report);
     manual_keys::check(config, text, context);
     peer_names::check(config, text, context);
     routes::check(config, top, context);
@@ -419,37 +424,6 @@ fn place_of_key(top: &Table, section: &str, key: &str) -> Option<Place> {
     match top.get(section).map(|node| &node.value) {
         Some(Value::Table(table)) => table.get(key).map(|node| node.place.clone()),
         _ => None,
-    }
-}
-
-/// Refuses what the gateway writes in the place of a file that it reads, such as keys.
-fn check_written(config: &Config, name: &str, top: &Table, context: &Context<'_>) {
-    let mut read = sas::files_named(Path::new(name));
-    if let KeySource::Static { sas: Some(path), .. } = &config.keys.source {
-        read.extend(sas::files_named(path));
-    }
-    // Without `state` it is the environment that says where, and the start that refuses it.
-    read.extend(config.keys.state.iter().flat_map(|state| STATE_FILES.map(|name| state.join(name))));
-    let key_of = |section: &str, key: &str| match top.get(section).map(|node| &node.value) {
-        Some(Value::Table(table)) => table.get(key),
-        _ => None,
-    };
-    let page = match &config.page {
-        Some(LivePage { listen: Listen::Unix(control), .. }) => Some(control.socket.as_path()),
-        _ => None,
-    };
-    let written = [
-        ("esp_sa_export", config.esp_sa_export.as_deref(), top.get("esp_sa_export")),
-        ("socket", Some(config.control.socket.as_path()), key_of("control", "socket")),
-        ("listen", page, key_of("page", "listen")),
-    ];
-    for (key, path, node) in written {
-        let Some((path, node)) = path.zip(node) else { continue };
-        if let Err(same) = forebay_links::output::keep_apart(&read, [path]) {
-            let message = format!("`{key}` names a file that the gateway uses: {same}");
-            let help = "give it a name that no other file has".to_owned();
-            context.findings.borrow_mut().add(Problem::Conflict { message, help }, node.place.clone());
-        }
     }
 }
 

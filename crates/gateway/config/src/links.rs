@@ -479,6 +479,8 @@ fn check_keepalive(links: &[Outside], context: &Context<'_>) {
 
 /// The port of ESP in UDP (RFC 3948).
 const UDP_PORT: u16 = 4500;
+/// Shortest interval of keepalives.
+const KEEPALIVE_MIN: Duration = Duration::from_millis(1_000);
 
 fn udp(section: &Reader<'_>) -> Option<Udp> {
     let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
@@ -497,11 +499,11 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
     if at(&|listen| listen.port() == 0) {
         section.conflict("listen", "port 0 cannot be used", "4500 is the port of ESP in UDP (RFC 3948)");
     }
-    if ike_forward.is_some_and(|daemon| at(&|listen| *listen == daemon)) {
+    if keepalive.is_some_and(|time| time > Duration::ZERO && time < KEEPALIVE_MIN) {
         section.conflict(
-            "ike_forward",
-            "IKE messages would be forwarded to this same port",
-            "give another port",
+            "keepalive",
+            format!("keepalives every {} would be a load on links and NATs", keepalive.unwrap_or_default()),
+            "set 1 s or more (NATs keep a UDP mapping for 30 s and longer), or 0 for none",
         );
     }
     if beside_ike == Some(true) && ike_forward.is_some() {

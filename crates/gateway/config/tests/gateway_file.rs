@@ -434,6 +434,53 @@ fn what_needs_a_restart_is_named() {
     assert!(link.restart.iter().any(|one| one.to_string() == "[[outside]] 2 kind: nothing -> \"udp\""));
 }
 
+/// What a data plane goes by until its restart, and what a gateway goes by that stands by.
+#[test]
+fn what_waits_for_a_restart_stays_what_it_was() {
+    let read = |text: &str| read(&with_sa(text)).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
+    let card = "[[processor]]\nkind = \"core\"\n[[processor]]\nkind = \"card\"\n";
+    let old = read(&format!("[control]\nmode = \"0600\"\n{card}"));
+    let new = || {
+        read(&format!(
+            "[inside]\nmtu = 1300\n[control]\nmode = \"0660\"\n[limits]\nburst = 9\n[log]\nlevel = \"debug\"\n{card}\
+             alpha = 3\nqueue = 7\n[keys]\nstate = \"elsewhere\"\niv_reserve = 7\n"
+        ))
+    };
+    let (running, waiting) = new().until_restart(&old);
+    let named = |waiting: &[forebay_config::Changed]| {
+        waiting.iter().map(|one| format!("{} {}", one.section, one.key)).collect::<Vec<_>>()
+    };
+    let all = [
+        "[inside] mtu",
+        "[keys] state",
+        "[keys] iv_reserve",
+        "[[processor]] 2 queue",
+        "[limits] burst",
+        "[control] mode",
+    ];
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names
+    };
+    let wanted = |names: &[&str]| sorted(names.iter().map(ToString::to_string).collect());
+    assert_eq!(sorted(named(&waiting)), wanted(&all));
+    assert_eq!(
+        (&running.inside, &running.limits, &running.keys, &running.control),
+        (&old.inside, &old.limits, &old.keys, &old.control)
+    );
+    assert_ne!(running.log, old.log);
+    assert_eq!((running.processors[1].alpha, running.processors[1].queue), (3.0, old.processors[1].queue));
+    // The same file once more, and the one of before.
+    assert_eq!(new().until_restart(&running).1, waiting);
+    assert!(read(&format!("[control]\nmode = \"0600\"\n{card}")).until_restart(&running).1.is_empty());
+    // A data plane that starts later does so by all but what the process goes by.
+    let (next, waiting) = new().until_process_restarts(&old);
+    assert_eq!(sorted(named(&waiting)), wanted(&["[keys] state", "[control] mode"]));
+    assert_eq!((&next.control, &next.keys.state), (&old.control, &old.keys.state));
+    assert_eq!((&next.inside, next.keys.iv_reserve), (&new().inside, 7));
+    assert_eq!(new().until_process_restarts(&next).1, waiting);
+}
+
 /// A file with every key of the schema, kinds one behind the other as far as they can stand together.
 fn everything() -> String {
     use forebay_config::schema::{PARTS, sections};
@@ -600,6 +647,46 @@ fn keys_that_would_do_nothing_are_refused() {
     assert_eq!(refused(&format!("{another} = \"20 s\"")), "", "the default");
     let found = refused(&format!("{another} = 0"));
     assert_eq!(found, "the links udp-1 and udp-2 have different `keepalive`");
+}
+
+/// Messages that come back to be forwarded again never end, whatever the way leads over.
+#[test]
+fn an_ike_daemon_that_is_the_gateway_itself_is_refused() {
+    let said = |links: &[&str]| {
+        let links =
+            links.iter().map(|link| format!("[[outside]]\nkind = \"udp\"\n{link}\n")).collect::<String>();
+        let found = read(&format!("{links}{}", sa("east", 1, "encapsulation = \"udp\""))).err();
+        found.map(|errors| errors.findings()[0].problem().to_string()).unwrap_or_default()
+    };
+    for own in ["127.0.0.1:4500", "192.0.2.1:4500", "0.0.0.0:4500", "[::1]:4500", "127.9.9.9:4500"] {
+        let found = said(&[&format!("ike_forward = \"{own}\"")]);
+        assert_eq!(
+            found,
+            format!("IKE messages of udp-1 would be forwarded to {own}, where this same link listens")
+        );
+    }
+    for other in ["127.0.0.1:4501", "192.0.2.9:4500", "10.1.0.5:4500"] {
+        assert_eq!(said(&[&format!("ike_forward = \"{other}\"")]), "", "{other}");
+    }
+    let by_another = said(&[
+        "listen = \"192.0.2.1:4500\"\nike_forward = \"127.0.0.1:4501\"",
+        "listen = \"0.0.0.0:4501\"\nike_forward = \"192.0.2.1:4500\"",
+    ]);
+    assert!(by_another.contains("forwarded to 127.0.0.1:4501, where the link udp-2 listens"), "{by_another}");
+    assert_eq!(said(&["listen = \"192.0.2.1:4500\"\nike_forward = \"127.0.0.1:4500\""]), "");
+}
+
+#[test]
+fn keepalives_are_no_flood() {
+    for (interval, is_well) in
+        [("0", true), ("\"1 s\"", true), ("\"999 ms\"", false), ("\"1 ns\"", false), ("0.5", false)]
+    {
+        let text = format!("[[outside]]\nkind = \"udp\"\nkeepalive = {interval}\n{}", with_sa(""));
+        assert_eq!(read(&text).is_ok(), is_well, "{interval}");
+        if !is_well {
+            assert!(errors(&text)[0].2.contains("set 1 s or more"));
+        }
+    }
 }
 
 /// A key that another one disables, with one that does not.

@@ -199,7 +199,7 @@ pub const OUTSIDE_UDP: &[Key] = &[
         "keepalive",
         Time("0 s", "1 h"),
         Is("\"20 s\""),
-        "interval after which an idle peer is sent a NAT keepalive (RFC 3948 2.3); 0 disables keepalives",
+        "interval after which an idle peer is sent a NAT keepalive (RFC 3948 2.3), at least 1 s; 0 disables keepalives",
         "\"15 s\"",
     ),
     key(
