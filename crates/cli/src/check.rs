@@ -1,5 +1,6 @@
 //! `forebay check`: what is wrong with a gateway's file.
 
+mod host;
 mod machine;
 
 use std::path::{Path, PathBuf};
@@ -170,7 +171,8 @@ fn lacking(file: &str, config: &Config, offline: bool) -> Lacking {
         found.extend(tokens(file, config).chain(state(file, config)));
         found.extend(astray(file, config).map(|entry| (Severity::Advice, entry)));
         found.extend(offloads(file, config).map(|entry| (Severity::Advice, entry)));
-        found.extend(machine::lacks(config, Path::new("/")).into_iter().map(
+        let root = Path::new("/");
+        found.extend(machine::lacks(config, root).into_iter().chain(host::misses(config, root)).map(
             |machine::Lack { severity, message, help }| {
                 (severity, Entry { file: file.to_owned(), line: None, message, help: help.to_owned() })
             },

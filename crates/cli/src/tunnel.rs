@@ -117,6 +117,12 @@ fn new(args: &NewArgs) -> miette::Result<Answer> {
              nothing else\n"
         );
     }
+    if matches!(suite.cipher(), forebay_crypto::Cipher::Null | forebay_crypto::Cipher::AesGmac(_)) {
+        eprintln!(
+            "warning: {suite} authenticates packets and does not encrypt them: everyone on the path can read them. For \
+             encryption give a suite with a cipher, such as aes256-sha256\n"
+        );
+    }
     let script = tunnel.certificates().map(|text| (args.out.join("certificates.sh"), text));
     let beside: Vec<PathBuf> = script.iter().map(|(path, _)| path.clone()).collect();
     write(&args.out, &folders, &beside)?;
