@@ -147,15 +147,29 @@ pub fn reload(args: &AskArgs) -> miette::Result<Answer> {
 fn say_reload(document: &ReloadDoc) {
     let finding = |what: &str, one: &FindingDoc| {
         let line = one.line.map_or_else(String::new, |line| format!(":{line}"));
-        eprintln!("{what}: {}{line}: {}\n    {}", one.file, one.message, one.help);
+        let place = if one.file.is_empty() { String::new() } else { format!("{}{line}: ", one.file) };
+        eprintln!("{what}: {place}{}", one.message);
+        if !one.help.is_empty() {
+            eprintln!("    {}", one.help);
+        }
     };
     document.errors.iter().for_each(|one| finding("error", one));
     document.warnings.iter().for_each(|one| finding("warning", one));
+    let ReloadDoc { added, removed, kept, .. } = document;
     if !document.ok {
-        eprintln!("the configuration was rejected; the running gateway is unchanged");
+        // One that was rejected has changed none.
+        eprintln!(
+            "{}",
+            match added + removed + kept {
+                0 => "the configuration was rejected; the running gateway is unchanged".to_owned(),
+                _ => format!(
+                    "SAs and policies are those of the file ({}), and what is named above is not done: mend it, and reload again",
+                    kept_in_words(*kept, *added, *removed)
+                ),
+            }
+        );
         return;
     }
-    let ReloadDoc { added, removed, kept, .. } = document;
     println!("{}", kept_in_words(*kept, *added, *removed));
     for setting in &document.restart {
         println!("restart required: {setting}");

@@ -17,7 +17,7 @@ use forebay_config::{self as config, Changes, Config};
 use forebay_engine::Clock;
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
-use forebay_gateway::service::{Caretaker, Closed, Machine, SavedRules, Service};
+use forebay_gateway::service::{Caretaker, Closed, Machine, SavedRules, Service, StartError};
 use forebay_gateway::serving::{self, Event, Serving, Step};
 use forebay_sas::SasErrors;
 use forebay_time::{Duration, Time};
@@ -281,7 +281,9 @@ fn reload(serving: &mut Serving, process: &mut Process<'_>) -> ReloadDoc {
             for setting in &changes.restart {
                 tracing::warn!("{setting}: restart required");
             }
-            control_plane::outcome(&changes, &warnings)
+            let mut outcome = control_plane::outcome(&changes, &warnings);
+            outcome.warnings.extend(control_plane::guard(&process.caretaker.document()));
+            outcome
         }
         Err(report) => match report.downcast::<SasErrors>() {
             Ok(errors) => {
@@ -289,12 +291,27 @@ fn reload(serving: &mut Serving, process: &mut Process<'_>) -> ReloadDoc {
                 tracing::error!("configuration rejected, nothing changed: {:?}", Report::new(errors));
                 outcome
             }
-            Err(report) => {
-                tracing::error!("reload failed, nothing changed: {report:?}");
-                control_plane::failed(report.to_string())
-            }
+            Err(report) => match report.downcast::<StartError>() {
+                Ok(StartError::InPart { changes, error }) => {
+                    if let (Some(before), Some(after)) = (before, serving.config()) {
+                        log_changes(&changes, &before, after);
+                    }
+                    let report = Report::new(*error);
+                    tracing::error!(
+                        "reload failed in part; SAs and policies are those of the file: {report:?}"
+                    );
+                    control_plane::failed_in_part(&changes, &report)
+                }
+                Ok(error) => reload_failed(&Report::new(error)),
+                Err(report) => reload_failed(&report),
+            },
         },
     }
+}
+
+fn reload_failed(report: &Report) -> ReloadDoc {
+    tracing::error!("reload failed, nothing changed: {report:?}");
+    control_plane::failed(report)
 }
 
 fn log_changes(changes: &Changes, before: &Config, after: &Config) {

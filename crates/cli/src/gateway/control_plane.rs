@@ -8,12 +8,13 @@ use forebay_config::{Changes, Config, LivePage, Metrics};
 use forebay_diagnostics::Plain;
 use forebay_gateway::control::gather::Snapshot;
 use forebay_gateway::control::{
-    self, FindingDoc, ReloadDoc, ReloadsDoc, Request, Response, SCHEMA, Server, StatusDoc,
+    self, FindingDoc, GuardDoc, ReloadDoc, ReloadsDoc, Request, Response, SCHEMA, Server, StatusDoc,
 };
 use forebay_gateway::service::{Caretaker, Service, TapsStatus, Workers};
 use forebay_gateway::serving::Others;
 use forebay_sas::{Finding, SasErrors};
 use forebay_time::Time;
+use miette::Report;
 
 use super::Process;
 
@@ -209,9 +210,23 @@ pub fn refused(errors: &SasErrors) -> ReloadDoc {
 }
 
 /// An error of the gateway itself.
-pub fn failed(message: String) -> ReloadDoc {
-    let error = FindingDoc { message, ..FindingDoc::default() };
+pub fn failed(report: &Report) -> ReloadDoc {
+    let help = report.help().map_or_else(String::new, |help| help.to_string());
+    let error = FindingDoc { message: report.to_string(), help, ..FindingDoc::default() };
     ReloadDoc { schema: SCHEMA, errors: vec![error], ..ReloadDoc::default() }
+}
+
+/// The same of one that has changed SAs and policies: their numbers are in the document.
+pub fn failed_in_part(changes: &Changes, report: &Report) -> ReloadDoc {
+    ReloadDoc { ok: false, errors: failed(report).errors, ..outcome(changes, &[]) }
+}
+
+/// A warning where the guard is wanted and has no rules: the right to make them may have been dropped, as a gateway without guard does.
+pub fn guard(guard: &GuardDoc) -> Option<FindingDoc> {
+    let error = guard.error.as_ref().filter(|_| guard.state == "missing")?;
+    let message = format!("the guard has no rules, and cleartext packets can bypass the gateway: {error}");
+    let help = "restart the gateway if it started without the guard: it has given up CAP_NET_ADMIN then; see `forebay status`";
+    Some(FindingDoc { message, help: help.to_owned(), ..FindingDoc::default() })
 }
 
 fn finding(one: &Finding) -> FindingDoc {

@@ -549,7 +549,7 @@ pub struct ReloadsDoc {
 pub struct ReloadDoc {
     /// Version of the layout.
     pub schema: u32,
-    /// Whether the file was taken; with errors nothing changed.
+    /// Whether all of the file was taken; with errors nothing changed, unless SAs are counted: then they and the policies are new.
     pub ok: bool,
     /// SAs that are new, or changed.
     pub added: usize,

@@ -425,6 +425,7 @@ impl Serving {
     ///
     /// # Errors
     /// The reason for which nothing was changed: [`SasErrors`] of the file, or a failure of the gateway.
+    /// With [`StartError::InPart`] SAs and policies are the new ones.
     pub fn reload(&mut self, process: &mut dyn Process) -> miette::Result<(Changes, Vec<Finding>)> {
         let mut config = process.read()?;
         let warnings = std::mem::take(&mut config.warnings);
@@ -440,7 +441,8 @@ impl Serving {
         let now_ns = process.unix_time()().as_nanos() as u64;
         let part = self.role.part(config);
         let changed = part.and_then(|config| Ok(service.reload(config, now_ns)?));
-        self.role.changed(changed.is_ok());
+        let is_in_part = |report: &Report| matches!(report.downcast_ref(), Some(StartError::InPart { .. }));
+        self.role.changed(changed.as_ref().map_or_else(is_in_part, |_| true));
         Ok((Changes { restart: waiting, ..changed? }, warnings))
     }
 }

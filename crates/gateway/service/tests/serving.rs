@@ -7,7 +7,7 @@ use std::time::Duration;
 use forebay_config::Config;
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, ProcessorSetup};
-use forebay_gateway::service::{Caretaker, Host, InProcess};
+use forebay_gateway::service::{Caretaker, Host, InProcess, StartError};
 use forebay_gateway::serving::{Event, Process, Serving, Step};
 use forebay_sas::SasErrors;
 use forebay_scheduler::{Cost, Kind};
@@ -93,6 +93,30 @@ fn a_gateway_alone_serves_until_its_end_and_a_file_with_errors_changes_nothing()
     serving.end(program.clock.now());
     assert!(matches!(serving.step(&mut program).unwrap().event, Some(Event::Ended)));
     assert!(serving.service().is_none());
+}
+
+/// SAs are in use, whatever fails behind them, and the answer says so.
+#[test]
+fn a_reload_that_fails_in_part_says_what_is_in_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let ((inside, _program), (outside, _network)) =
+        (UnixDatagram::pair().unwrap(), UnixDatagram::pair().unwrap());
+    let host = InProcess::new(inside).with_outside(outside);
+    let directory = directory.path().to_owned();
+    let mut program = Program { host, directory, clock: Clock::start(), text: file(&[4097]) };
+    let config = program.read().unwrap();
+    let caretaker = Caretaker::open(&config, program.host(), None).unwrap();
+    let mut serving = Serving::start(&mut program, config, caretaker).unwrap();
+    program.text = format!("esp_sa_export = \"nowhere/keys\"\n{}", file(&[4098, 4099]));
+    let failed = serving.reload(&mut program).unwrap_err();
+    let Some(StartError::InPart { changes, .. }) = failed.downcast_ref() else { panic!("{failed:?}") };
+    assert_eq!((changes.kept.len(), changes.removed.len()), (2, 1));
+    assert_eq!(names(&serving), ["out-4098", "out-4099"]);
+    let help = failed.help().unwrap().to_string();
+    assert!(failed.to_string().contains("nowhere/keys") && help.contains("directory"), "{failed:?}");
+    program.text = file(&[4098, 4099]);
+    let (changes, _) = serving.reload(&mut program).unwrap();
+    assert_eq!(changes.kept, [Some(0), Some(1)]);
 }
 
 /// What takes a restart is said at each reload until then, and nothing goes by it before.

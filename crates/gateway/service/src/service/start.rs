@@ -298,8 +298,8 @@ impl Service {
     ///
     /// # Errors
     /// If there are no IVs for new SAs, or SAs or policies that an engine would refuse: then nothing has changed. If one
-    /// refuses them that has found no fault before, there are none any more until the next reload. If a route or the
-    /// export of keys fails, SAs and policies are the new ones.
+    /// refuses them that has found no fault before, there are none any more until the next reload. If the guard, a route or the
+    /// export of keys fails, SAs and policies are the new ones ([`StartError::InPart`]).
     pub fn reload(&mut self, config: Config, now_ns: u64) -> Result<Changes, StartError> {
         let ended = || StartError::System(io::Error::other("the worker thread has ended"));
         check(&config)?;
@@ -340,10 +340,13 @@ impl Service {
         if changes.taps || self.taps.have_failed() {
             self.taps.change(self.config.taps.as_ref());
         }
-        self.caretaker.configure(&self.config)?;
-        self.caretaker.route(&self.config)?;
-        export(&self.config, &self.exported, self.store.directory())?;
-        Ok(changes)
+        let guarded = self.caretaker.configure(&self.config);
+        let routed = self.caretaker.route(&self.config);
+        let exported = export(&self.config, &self.exported, self.store.directory());
+        match guarded.and(routed).and(exported) {
+            Ok(()) => Ok(changes),
+            Err(error) => Err(StartError::InPart { changes: Box::new(changes), error: Box::new(error) }),
+        }
     }
 
     /// Notes how far SAs have come in their lives.

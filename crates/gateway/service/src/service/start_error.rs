@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use forebay_config::Changes;
 use forebay_engine::EngineError;
 
 use forebay_state::IvStoreError;
@@ -36,6 +37,13 @@ pub enum StartError {
     Lacking(String),
     /// A thread or descriptor.
     System(io::Error),
+    /// A reload went by new SAs and policies, and what was to follow failed: rules of the host, routes, the export of keys.
+    InPart {
+        /// What is different all the same.
+        changes: Box<Changes>,
+        /// What failed first.
+        error: Box<StartError>,
+    },
 }
 
 impl fmt::Display for StartError {
@@ -48,6 +56,7 @@ impl fmt::Display for StartError {
             StartError::Install(error) => error.fmt(f),
             StartError::Lacking(what) => f.write_str(what),
             StartError::System(error) => error.fmt(f),
+            StartError::InPart { error, .. } => error.fmt(f),
         }
     }
 }
@@ -64,8 +73,9 @@ impl miette::Diagnostic for StartError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let hint = match self {
             StartError::Ivs(error) => return error.help(),
+            StartError::InPart { error, .. } => return error.help(),
             StartError::NetworkDevice { help, .. } => return Some(Box::new(help.clone())),
-            StartError::Link { error, .. } => match error.kind() {
+            StartError::Link { what, error } => match error.kind() {
                 io::ErrorKind::PermissionDenied => {
                     "links require CAP_NET_ADMIN and CAP_NET_RAW: run as root, or use the systemd unit"
                 }
@@ -75,7 +85,12 @@ impl miette::Diagnostic for StartError {
                 io::ErrorKind::AddrNotAvailable => {
                     "the address is not assigned to any interface of this host"
                 }
-                io::ErrorKind::NotFound => "load the TUN module: modprobe tun",
+                io::ErrorKind::NotFound if what.starts_with("interface ") => {
+                    "load the TUN module: modprobe tun"
+                }
+                io::ErrorKind::NotFound if what.starts_with("esp_sa_export ") => {
+                    "make the directory, or give another path"
+                }
                 _ => return None,
             },
             _ => return None,
