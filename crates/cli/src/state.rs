@@ -61,8 +61,15 @@ pub fn run(args: &StateArgs) -> miette::Result<Answer> {
         return Ok(Answer::Yes);
     }
     let found = store.provenance().map_err(StartError::Ivs)?;
-    println!("directory: {}", store.directory().display());
-    println!("role:      {}", found.role);
+    let directory = store.directory();
+    if directory.exists() {
+        println!("directory: {}", directory.display());
+        println!("role:      {}", found.role);
+    } else {
+        // Nothing is known of it: the first start makes it, or the name is another one.
+        println!("directory: {}, which does not exist", directory.display());
+        println!("role:      none yet");
+    }
     println!(
         "records:   {}",
         if found.files.is_empty() { "none".to_owned() } else { found.files.join(", ") }

@@ -105,7 +105,9 @@ fn a_state_directory_says_what_it_has_and_what_is_missing() {
         assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
     };
-    assert!(said(&["state"], 0).contains("records:   none"));
+    let shown = said(&["state"], 0);
+    assert!(shown.contains("which does not exist") && shown.contains("role:      none yet"), "{shown}");
+    assert!(shown.contains("records:   none"), "{shown}");
     assert!(bench.seal("sas.toml").status.success());
     let shown = said(&["state", "show"], 0);
     assert!(shown.contains("a gateway without [pair]") && shown.contains("records.log"), "{shown}");
