@@ -27,6 +27,7 @@
 //! # Ok::<(), forebay_sas::SasErrors>(())
 //! ```
 
+mod clashes;
 mod diff;
 mod ends;
 mod guard;
@@ -412,6 +413,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
     ends::check(config, text, context);
     in_vain::check(config, top, text, context);
     ike::check(config, report);
+    clashes::check(config, report);
     manual_keys::check(config, text, context);
     peer_names::check(config, text, context);
     routes::check(config, top, context);

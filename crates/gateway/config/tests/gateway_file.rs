@@ -677,6 +677,42 @@ fn an_ike_daemon_that_is_the_gateway_itself_is_refused() {
 }
 
 #[test]
+fn what_two_sections_cannot_both_have_is_refused() {
+    let pair = "[pair]\nnumber = 0\nlisten = [\"10.9.0.1:7411\"]\nkey_file = \"pair.key\"\n";
+    let xdp = |inside: &str, outside: &str| {
+        format!(
+            "[inside]\nkind = \"xdp\"\ninterface = \"{inside}\"\n[[outside]]\nkind = \"xdp\"\ninterface = \"{outside}\"\n{}",
+            sa("east", 1, "")
+        )
+    };
+    for (text, message) in [
+        (with_sa(&format!("{pair}[metrics]\nlisten = \"10.9.0.1:7411\"\n")), "where [pair] listens"),
+        (with_sa(&format!("{pair}[metrics]\nlisten = \"0.0.0.0:7411\"\n")), "where [pair] listens"),
+        (with_sa(&format!("{pair}[metrics]\nlisten = \"10.9.0.1:7412\"\n")), ""),
+        (with_sa(&format!("{pair}[metrics]\nlisten = \"10.9.0.2:7411\"\n")), ""),
+        (xdp("eth0", "eth0"), "[inside] and the link xdp-1 both have the network card `eth0`"),
+        (xdp("eth0", "eth1"), ""),
+        (
+            format!("esp_sa_export = \"/run/forebay/control.sock\"\n{}", with_sa("")),
+            "`socket` and `esp_sa_export` name the same file",
+        ),
+        (
+            format!("esp_sa_export = \"/run/a\"\n{}", with_sa("[control]\nsocket = \"/run/../run/a\"\n")),
+            "`socket` and `esp_sa_export` name the same file",
+        ),
+        (
+            format!("esp_sa_export = \"/run/a\"\n{}", with_sa("[page]\nlisten = \"/run/a\"\n")),
+            "`listen` and `esp_sa_export` name the same file",
+        ),
+        (format!("esp_sa_export = \"/run/a\"\n{}", with_sa("[page]\nlisten = \"/run/b\"\n")), ""),
+    ] {
+        let found =
+            read(&text).err().map(|errors| errors.findings()[0].problem().to_string()).unwrap_or_default();
+        assert!(found.contains(message) && found.is_empty() == message.is_empty(), "{text}: {found}");
+    }
+}
+
+#[test]
 fn keepalives_are_no_flood() {
     for (interval, is_well) in
         [("0", true), ("\"1 s\"", true), ("\"999 ms\"", false), ("\"1 ns\"", false), ("0.5", false)]
