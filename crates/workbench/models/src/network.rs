@@ -163,12 +163,25 @@ impl Network {
     /// # Errors
     /// [`Error::Invalid`] if packets come to a station that they never leave the network from.
     pub fn visits(&self) -> Result<Vec<f64>, Error> {
+        let visits = self.visits_from(0);
+        match visits.iter().position(|visits| !visits.is_finite() || *visits <= 0.0) {
+            Some(station) => {
+                let name = &self.stages[self.stations()[station].0].name;
+                Err(Error::Invalid(format!("stage {name}: packets never come to it, or never leave")))
+            }
+            None => Ok(visits),
+        }
+    }
+
+    /// How often a packet that is at the station `first` passes each station from there on in the mean, that time counted. Not
+    /// finite if it never leaves.
+    pub fn visits_from(&self, first: usize) -> Vec<f64> {
         let stations = self.stations();
         let of = |stage: usize| stations.iter().position(|&(first, last)| (first..=last).contains(&stage));
-        // Each row is an equation: v[to] - sum of share * v[from] = 1 of the first station, else 0.
+        // Each row is an equation: v[to] - sum of share * v[from] = 1 of the station `first`, else 0.
         let width = stations.len();
         let mut rows = vec![vec![0.0; width + 1]; width];
-        rows[0][width] = 1.0;
+        rows[first][width] = 1.0;
         for (from, &(_, last)) in stations.iter().enumerate() {
             rows[from][from] += 1.0;
             let next = Branch { stage: last + 1, share: 1.0 };
@@ -178,14 +191,7 @@ impl Network {
                 }
             }
         }
-        let visits = eliminate(rows);
-        match visits.iter().position(|visits| !visits.is_finite() || *visits <= 0.0) {
-            Some(station) => {
-                let name = &self.stages[stations[station].0].name;
-                Err(Error::Invalid(format!("stage {name}: packets never come to it, or never leave")))
-            }
-            None => Ok(visits),
-        }
+        eliminate(rows)
     }
 
     /// Whether the description makes sense.

@@ -49,18 +49,55 @@ impl Loss {
     /// From runs. Without any loss there is no variance to make an interval of, and the loss ratio is below 3 / packets
     /// with 95 % confidence, since (1 - 3/n)^n is 0.05 (Jovanovic and Levy, "A look at the rule of three", The American
     /// Statistician 51, 1997). No smaller number is concluded from a few losses either.
+    ///
+    /// Buffers can hold what a pipeline cannot serve until a run ends. If the packets inside have become more in the second half
+    /// of the time that counts, and not by chance, that is taken as lost. It is known of runs with a time series of two halves
+    /// only, see [`halves`].
     pub fn of(outcomes: &[Outcome]) -> Loss {
         let packets = outcomes.iter().map(|one| one.generated).sum::<u64>();
         let lost = outcomes.iter().map(|one| one.lost).sum();
         let estimate = interval(outcomes, CONFIDENCE, |outcome| outcome.loss_probability);
-        let most = (estimate.mean + estimate.half_width).max(3.0 / packets.max(1) as f64).min(1.0);
+        let seen = estimate.mean + estimate.half_width + absorbed(outcomes);
+        let most = seen.max(3.0 / packets.max(1) as f64).min(1.0);
         Loss { most, seen: Some(Seen { packets, lost, estimate }) }
     }
 
     /// Whether a bound is kept as far as was seen, though there were too few packets to show it.
     fn is_unseen(&self) -> bool {
-        self.seen.is_some_and(|seen| seen.lost == 0)
+        self.seen.is_some_and(|seen| seen.lost == 0 && self.most <= 3.0 / seen.packets.max(1) as f64)
     }
+}
+
+/// The same with a time series of two halves, by which [`Loss::of`] sees whether buffers are still filling.
+fn halves(pipeline: &Pipeline) -> Pipeline {
+    // A trace ends: what is inside then has not come from more than can be served for ever.
+    let series = match (&pipeline.arrivals, pipeline.duration) {
+        (Arrivals::Trace(_), _) | (_, None) => None,
+        (_, Some(duration)) => {
+            let counted = duration.0.saturating_sub(pipeline.warm_up.0);
+            Some(forebay_time::Duration(counted.div_ceil(2).max(1)))
+        }
+    };
+    Pipeline { series, ..pipeline.clone() }
+}
+
+/// What buffers have taken up in the second half of runs, as a share of the packets that came in it; 0 if it may be chance.
+fn absorbed(outcomes: &[Outcome]) -> f64 {
+    let grown = |one: &Outcome| {
+        let series = one.series.as_ref().filter(|series| series.generated.len() == 2)?;
+        let inside =
+            |half: usize| series.stages.iter().map(|stage| f64::from(stage.inside[half])).sum::<f64>();
+        Some((inside(1) - inside(0), series.generated[1].max(1) as f64, series.stages.len() as f64))
+    };
+    let Some(all) = outcomes.iter().map(grown).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
+    else {
+        return 0.0;
+    };
+    let share: Vec<f64> = all.iter().map(|(grown, came, _)| grown / came).collect();
+    let Estimate { mean, half_width, .. } = Estimate::with_confidence(&share, CONFIDENCE);
+    // A few packets more or less are on their way at any instant.
+    let packets = all.iter().map(|(grown, ..)| grown).sum::<f64>() / all.len() as f64;
+    if mean > half_width && packets > 2.0 * all[0].2 { mean + half_width } else { 0.0 }
 }
 
 /// Share of the offered packets that are lost.
@@ -82,7 +119,7 @@ fn loss_with(pipeline: &Pipeline, by: By, go_on: GoOn<'_>) -> Result<Loss, model
             Ok(Loss { most: solution.loss_probability, seen: None })
         }
         By::Simulation { runs, threads } => {
-            let ran = replicate_with(pipeline, runs, threads, &|_| go_on());
+            let ran = replicate_with(&halves(pipeline), runs, threads, &|_| go_on());
             match ran.map_err(|what| models::Error::Invalid(what.0))? {
                 Replicated { stopped: true, .. } => Err(models::Error::Cancelled),
                 Replicated { outcomes, .. } => Ok(Loss::of(&outcomes)),
@@ -95,7 +132,7 @@ fn loss_with(pipeline: &Pipeline, by: By, go_on: GoOn<'_>) -> Result<Loss, model
 fn showable(pipeline: &Pipeline, by: By, bound: f64, go_on: GoOn<'_>) -> Result<Loss, models::Error> {
     let found = loss_with(pipeline, by, go_on)?;
     match found.seen {
-        Some(Seen { packets, lost: 0, .. }) if found.most > bound => {
+        Some(Seen { packets, .. }) if found.is_unseen() && found.most > bound => {
             Err(models::Error::Unshowable { bound, packets })
         }
         _ => Ok(found),

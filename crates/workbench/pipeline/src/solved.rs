@@ -192,10 +192,14 @@ fn by_priority(pipeline: &Pipeline, server: usize) -> Option<models::Discipline>
 impl Pipeline {
     /// How often a packet passes each stage in the mean, if none is lost.
     pub fn visits(&self) -> Vec<f64> {
+        self.visits_from(0)
+    }
+
+    /// How often a packet that comes to the stage `first` passes each stage from there on in the mean, if it is not lost.
+    pub fn visits_from(&self, first: usize) -> Vec<f64> {
         let all = described(self);
         let stages = all.stages.into_iter().map(|stage| models::Stage { server: None, ..stage }).collect();
-        let network = models::Network { arrival_rate: 1.0, stages, servers: Vec::new() };
-        network.visits().unwrap_or_else(|_| vec![1.0; self.stages.len()])
+        models::Network { arrival_rate: 1.0, stages, servers: Vec::new() }.visits_from(first)
     }
 
     /// An inline card as a pipeline: each of its resources a stage that holds `buffer` packets of

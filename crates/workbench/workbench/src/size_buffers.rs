@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_models as models;
 use forebay_pipeline::scenario::{CardScenario, Rules, Scenario};
 use forebay_pipeline::size::{By, Watch, highest_load_with, smallest_buffers_with};
-use forebay_pipeline::{Arrivals, Breakdowns, Buffer, Pipeline, Sizes, SmallestBuffers, Stage};
+use forebay_pipeline::{Arrivals, Breakdowns, Buffer, Overflow, Pipeline, Sizes, SmallestBuffers, Stage};
 use forebay_time::PS_PER_S;
 use serde_json::Value;
 
@@ -209,23 +209,66 @@ fn offered(pipeline: &Pipeline) -> f64 {
     }
 }
 
-/// A load, in packets a second, of which more than `bound` is lost for certain: more than that cannot
-/// be served. Somewhat above what the busiest unit or server can do.
+/// A load, in packets a second, above which more than `bound` is lost for certain, whatever the buffers: a unit or server
+/// would have more to do than it can. A lost packet spares it at most what one that comes to any stage still has to do there.
 fn ceiling(pipeline: &Pipeline, bound: f64) -> f64 {
-    let time = |(stage, visits): (&Stage, f64)| {
+    let time = |stage: &Stage| {
         let setup = stage.setup.as_secs() / f64::from(stage.batch);
         let stretch = stage.breakdowns.as_ref().map_or(1.0, Breakdowns::stretch);
-        visits * stretch * (stage.time.mean(pipeline.packet_bytes).as_secs() + setup)
+        stretch * (stage.time.mean(pipeline.packet_bytes).as_secs() + setup)
     };
-    let stages: Vec<(&Stage, f64)> = pipeline.stages.iter().zip(pipeline.visits()).collect();
-    let own = (stages.iter().filter(|(stage, _)| stage.server.is_none()))
-        .map(|&one| time(one) / f64::from(one.0.units));
-    let shared = pipeline.servers.iter().enumerate().map(|(index, server)| {
-        let on = stages.iter().filter(|(stage, _)| stage.server == Some(index));
-        let stretch = server.breakdowns.as_ref().map_or(1.0, Breakdowns::stretch);
-        stretch * on.map(|&one| time(one)).sum::<f64>() / f64::from(server.cores)
-    });
-    let busiest = own.chain(shared).fold(0.0, f64::max).max(1e-12);
-    // Short runs may serve a few more than their share.
-    1.1 / (busiest * (1.0 - bound))
+    let capacity = |stage: &Stage| match stage.server {
+        None => f64::from(stage.units),
+        Some(index) => {
+            let server = &pipeline.servers[index];
+            f64::from(server.cores) / server.breakdowns.as_ref().map_or(1.0, Breakdowns::stretch)
+        }
+    };
+    let stages = &pipeline.stages;
+    let visits: Vec<Vec<f64>> = (0..stages.len()).map(|first| pipeline.visits_from(first)).collect();
+    // Of each unit or server, by its first stage: the time that a packet takes of it, less what losses may spare it.
+    let least = |&at: &usize| {
+        let shares = |one: usize| {
+            one == at || (stages[at].server.is_some() && stages[one].server == stages[at].server)
+        };
+        let from = |first: usize| {
+            let on = (0..stages.len()).filter(|&one| shares(one));
+            on.map(|one| visits[first][one] * time(&stages[one])).sum::<f64>()
+        };
+        let spared = match pipeline.overflow {
+            Overflow::Drop => (0..stages.len()).map(from).fold(0.0, f64::max),
+            _ => from(0),
+        };
+        (from(0) - bound * spared) / capacity(&stages[at])
+    };
+    let entry = (1.0 - bound) * time(&stages[0]) / capacity(&stages[0]);
+    (0..stages.len()).map(|at| least(&at)).fold(entry, f64::max).max(1e-12).recip()
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_pipeline::{Branch, Law};
+    use forebay_time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_ceiling_is_what_a_unit_can_do_and_what_losses_may_spare_it() {
+        let us = Duration::from_micros;
+        let stage = |name, time| Stage::new(name, Law::Exponential(us(time)), 10);
+        let near = |found: f64, exact: f64| assert!((found / exact - 1.0).abs() < 1e-9, "{found} {exact}");
+        let mut pipeline = Pipeline { stages: vec![stage("a", 20), stage("b", 50)], ..Pipeline::default() };
+        near(ceiling(&pipeline, 0.01), 20_000.0 / 0.99);
+        pipeline.stages[1].units = 2;
+        near(ceiling(&pipeline, 0.01), 40_000.0 / 0.99);
+        // Half of the packets go to a stage of 1,000 a second: of 4,000 a second a quarter is lost there, of 20,000 less than a half.
+        pipeline.stages = vec![stage("a", 20), stage("b", 1000)];
+        pipeline.stages[0].next = Some(vec![Branch { stage: 1, share: 0.5 }]);
+        near(ceiling(&pipeline, 0.25), 4_000.0);
+        near(ceiling(&pipeline, 0.45), 20_000.0);
+        // More than a half is lost only at the first stage.
+        near(ceiling(&pipeline, 0.6), 50_000.0 / 0.4);
+        pipeline.overflow = Overflow::Block;
+        near(ceiling(&pipeline, 0.25), 2_000.0 / 0.75);
+    }
 }

@@ -116,3 +116,23 @@ fn with_buffer(pipeline: &Pipeline, buffer: u32) -> Pipeline {
     pipeline.stages[0].buffer = buffer;
     pipeline
 }
+
+#[test]
+fn what_long_buffers_hold_at_the_end_of_a_run_is_not_carried() {
+    // 20,000 packets a second are served; a buffer without a limit loses none of more in a short run.
+    let stages = vec![Stage::new("only", Law::Exponential(us(50)), 1_000_000)];
+    let arrivals = Arrivals::Exponential(us(100));
+    let pipeline =
+        Pipeline { arrivals, duration: Some(Duration::from_secs(2.0)), stages, ..Pipeline::default() };
+    let by = By::Simulation { runs: 5, threads: 2 };
+    let load = highest_load(&pipeline, 1e-3, 40_000.0, by).unwrap().unwrap();
+    assert!((18_000.0..20_400.0).contains(&load), "{load}");
+    // Nor do any buffers keep a bound under overload.
+    let overloaded = Pipeline { arrivals: Arrivals::Exponential(us(45)), ..pipeline.clone() };
+    assert_eq!(smallest_buffers(&overloaded, 0.01, 1_000_000, by).unwrap(), None);
+    assert!(loss(&overloaded, by).unwrap().most > 0.09);
+    // What a pipeline carries is as it was: packets on their way are none that it holds back.
+    assert!(loss(&pipeline, by).unwrap().most < 1e-4);
+    let even = Pipeline { arrivals: Arrivals::Constant(us(100)), ..pipeline };
+    assert!(loss(&even, by).unwrap().most < 1e-4);
+}
