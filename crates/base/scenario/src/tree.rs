@@ -49,10 +49,26 @@ impl Value {
     }
 }
 
+impl Node {
+    fn has_from(&self, source: usize) -> bool {
+        match &self.value {
+            // Tables on the way to a value are from the first source that went there.
+            Value::Table(table) if !table.0.is_empty() => table.has_from(source),
+            Value::List(list) if !list.is_empty() => list.iter().any(|one| one.has_from(source)),
+            _ => self.place.source == source,
+        }
+    }
+}
+
 impl Table {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.0.iter().find(|(known, ..)| known == key).map(|(.., node)| node)
+    }
+
+    /// Whether any value in it is from a source.
+    pub fn has_from(&self, source: usize) -> bool {
+        self.0.iter().any(|(.., node)| node.has_from(source))
     }
 
     fn entry(&mut self, key: &str, place: &Place) -> &mut Node {

@@ -9,6 +9,22 @@ use serde_json::{Map, Value, json};
 use crate::pool::{GoOn, in_order};
 use crate::{Error, Grid, Model, NoFigures, Options, Row, Way};
 
+/// What to do about a swept key that has no effect.
+pub(crate) const ONE_KEY: &str = "sweep each key once, by one of its names";
+
+/// Whether each of the keys and values that are set after `sets` is in effect; if not, what replaces it.
+pub(crate) fn effective(text: &str, sets: &[String], given: &[(&str, &str)]) -> Result<(), String> {
+    let mut all = sets.to_vec();
+    all.extend(given.iter().map(|(key, value)| format!("{key}={value}")));
+    match forebay_scenario::replaced(text, &all, sets.len()) {
+        Some(at) => Err(format!(
+            "the swept key `{}` is set by another one too, which replaces it",
+            given[at - sets.len()].0
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Most points times replications.
 const RUNS_MAX: usize = 1_000_000;
 
@@ -81,6 +97,15 @@ impl Plan {
         self.grid.count()
     }
 
+    /// Each swept key has to have an effect: the rows of a sweep say its values.
+    fn check_keys(&self) -> Result<(), Error> {
+        let Plan { text, name, sets, grid, .. } = self;
+        let values = (self.points() > 0).then(|| grid.point(0)).unwrap_or_default();
+        let given: Vec<(&str, &str)> =
+            grid.axes.iter().zip(&values).map(|(axis, value)| (axis.key.as_str(), value.as_str())).collect();
+        effective(text, sets, &given).map_err(|what| Error::of_file(Path::new(name), what, ONE_KEY))
+    }
+
     /// Reads the points of a range of their numbers.
     ///
     /// # Errors
@@ -93,6 +118,7 @@ impl Plan {
             return Err(Error::TooMany { found });
         }
         let Plan { text, name, directory, grid, .. } = self;
+        self.check_keys()?;
         let point = |number: usize| {
             let values = grid.point(number);
             let mut sets = self.sets.clone();

@@ -72,6 +72,26 @@ fn a_sweep_passes_the_runs_of_each_point_and_then_the_point() {
 }
 
 #[test]
+fn a_swept_key_that_another_one_replaces_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), HOST);
+    let load = |texts: &[&str], sets: &[String]| Sweep::load(&path, sets, &grid(texts), None).map(|_| ());
+    let init = ["processor.cpu.init=\"1 us\""].map(str::to_owned);
+    for twice in [
+        ["traffic.packets=100,200", "traffic.packets=300"],
+        ["processor.cpu.init=1e-6,2e-6", "processor.0.init=3e-6"],
+        ["traffic.packets=100,200", "traffic={source=\"fixed\",value=500,packets=3,rate=1e6}"],
+    ] {
+        let error = load(&twice, &init).unwrap_err().to_string();
+        assert!(error.contains("set by another one too"), "{error}");
+    }
+    // What is set for all points may be what is swept, and a key inside what another one sets is in effect.
+    load(&["processor.0.init=1e-6,2e-6"], &init).unwrap();
+    load(&["traffic={source=\"fixed\",value=500,packets=3,rate=1e6}", "traffic.packets=100,200"], &init)
+        .unwrap();
+}
+
+#[test]
 fn a_sweep_reports_a_wrong_value_with_file_and_hint_before_it_runs() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), HOST);

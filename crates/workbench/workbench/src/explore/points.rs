@@ -66,6 +66,9 @@ impl Points {
                     findings.add(no_assignment(pair), place(&text, pair));
                     continue;
                 };
+                if pairs.iter().any(|(known, _): &(String, String)| known == key) {
+                    findings.add(twice(key), place(&text, pair));
+                }
                 if !keys.iter().any(|known| known == key) {
                     keys.push(key.to_owned());
                 }
@@ -92,6 +95,11 @@ fn no_assignment(pair: &str) -> Problem {
     Problem::Conflict { message: format!("`{pair}` has no `=`"), help }
 }
 
+fn twice(key: &str) -> Problem {
+    let message = format!("`{key}` is set twice");
+    Problem::Conflict { message, help: "a line is one configuration: keep one of the values".to_owned() }
+}
+
 /// Where a piece of the text stands in it.
 fn place(text: &str, piece: &str) -> Place {
     let from = piece.as_ptr().addr() - text.as_ptr().addr();
@@ -111,6 +119,8 @@ mod tests {
         let found: Vec<_> = errors.findings().iter().map(|one| (one.line(), one.to_string())).collect();
         let expected = [(Some(3), "`b` has no `=`".to_owned()), (Some(4), "`c` has no `=`".to_owned())];
         assert_eq!(found, expected);
+        std::fs::write(&path, "a=1 b=2 a=2\n").unwrap();
+        assert!(Points::load(&path).is_err_and(|error| error.to_string().contains("`a` is set twice")));
         std::fs::write(&path, "a=1 b=2\na=3\n").unwrap();
         let points = Points::load(&path).unwrap();
         assert_eq!(points.keys, ["a", "b"]);

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::points::Points;
 use super::run::run_all;
 use crate::Error;
+use crate::sweep::{ONE_KEY, effective};
 
 /// The configurations of a sweep, read and checked, before any of them runs.
 #[derive(Debug)]
@@ -26,11 +27,14 @@ impl Sweep {
     /// # Errors
     /// What is wrong with the configuration at the first point where it is wrong.
     pub fn load(config: &Path, sets: &[String], points: Points) -> Result<Sweep, Error> {
+        let text = forebay_scenario::load(config)?;
         let setup = |values: &Vec<Option<String>>| {
+            let pairs = points.keys.iter().zip(values);
+            let given: Vec<(&str, &str)> =
+                pairs.filter_map(|(key, value)| Some((key.as_str(), value.as_deref()?))).collect();
+            effective(&text, sets, &given).map_err(|what| Error::of_file(config, what, ONE_KEY))?;
             let mut sets = sets.to_vec();
-            let given =
-                points.keys.iter().zip(values).filter_map(|(key, value)| Some((key, value.as_ref()?)));
-            sets.extend(given.map(|(key, value)| format!("{key}={value}")));
+            sets.extend(given.iter().map(|(key, value)| format!("{key}={value}")));
             Ok(Setup::load(config, &sets)?)
         };
         let setups = points.values.iter().map(setup).collect::<Result<Vec<_>, Error>>()?;
