@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import os
 import platform
 import re
@@ -43,11 +44,16 @@ def row(plan: Plan, number: int, line: str) -> dict[str, Any]:
     if "until" in document:
         found["converged"] = document["until"]["converged"]
     for name, value in document.get("figures", {}).items():
-        found.setdefault(path(name), value)
+        found.setdefault(path(name), _number(value))
     for name, value in document.get("estimates", {}).items():
-        found.setdefault(path(name), value["mean"])
-        found.setdefault(f"{path(name)}.half_width", value["half_width"])
+        found.setdefault(path(name), _number(value["mean"]))
+        found.setdefault(f"{path(name)}.half_width", _number(value["half_width"]))
     return found
+
+
+def _number(value: float | None) -> float:
+    """A figure of a line: what no run had, such as the delay of no packet, is not a number."""
+    return math.nan if value is None else value
 
 
 _LISTS = ("processor.", "class.", "stages.", "servers.", "resources.")

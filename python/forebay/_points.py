@@ -193,6 +193,10 @@ def _check(draft: Plan) -> str:
         ]
         for axis, step in zip(draft.axes or (), steps):
             settings.extend(draft.sets(step * at) for at in range(1, min(len(axis), 1000)))
+    at = _forebay.replaced(scenario.text, [*scenario.sets, *settings[0]], len(scenario.sets))
+    if at is not None:
+        key = draft.keys[at - len(scenario.sets)]
+        raise ValueError(f"{key}: another key of the sweep sets the same and replaces it; give one of them")
     model = ""
     for sets in settings:
         read = _forebay.Model.parse(scenario.text, scenario.name, [*scenario.sets, *sets], scenario.directory)
@@ -372,7 +376,8 @@ def _document(plan: Plan, number: int, policy: Placement | None, watch: Watch | 
     estimates = {}
     for name in rows[0]:
         found = estimate([row[name] for row in rows if name in row], confidence)
-        estimates[name] = {"mean": found.mean, "half_width": found.half_width}
+        values = {"mean": found.mean, "half_width": found.half_width}
+        estimates[name] = {word: None if math.isnan(value) else value for word, value in values.items()}
     return document | {"replications": len(runs), "confidence": confidence, "estimates": estimates}
 
 
@@ -412,6 +417,8 @@ def flat(figures: Mapping[str, Any]) -> dict[str, float]:
                 walk(f"{path}.{name}", one)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             found[path] = float(value)
+        elif value is None:
+            found[path] = math.nan
 
     walk("", figures)
     return found

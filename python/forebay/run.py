@@ -97,6 +97,11 @@ class Run:
             ``total_latency`` are paths of all models, though documents of pipelines and cards say ``utilisation`` and
             ``delay``; these are answered of all models too.
 
+        Returns
+        -------
+        float
+            Not a number where the run has nothing that it could be of, such as the delay of no packet.
+
         Raises
         ------
         FigureError
@@ -104,7 +109,10 @@ class Run:
         """
         value = _figure(self.figures, path)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise _unknown(path, self.keys())
+            known = self.keys()
+            if any(name in known for name in names_of(path)):
+                return math.nan
+            raise _unknown(path, known)
         return float(value)
 
     def __iter__(self) -> Iterator[str]:
@@ -115,7 +123,10 @@ class Run:
         return len(self.keys())
 
     def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and isinstance(_figure(self.figures, path), (int, float))
+        if not isinstance(path, str):
+            return False
+        known = self.keys() if _figure(self.figures, path) is None else [path]
+        return any(name in known for name in names_of(path))
 
     def get(self, path: str, default: float = math.nan) -> float:
         """The figure at a path, or ``default`` if there is none."""
@@ -402,7 +413,7 @@ def _paths(value: Any, path: str) -> Iterator[str]:
                     yield from _paths(element, below(str(element.get("name", "?"))))
             else:
                 yield from _paths(one, below(key))
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+    elif (value is None and path) or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         yield path
 
 

@@ -38,7 +38,8 @@ class Search:
     objectives : dict of str to str
         The path of each figure, and whether it is minimised or maximised.
     rows : list of dict
-        One row for each complete trial: its number, parameters and objectives.
+        One row for each complete trial: its number, parameters and objectives. A trial whose runs do not have an
+        objective, such as the delay of no packet, is none of them.
     """
 
     def __init__(
@@ -254,6 +255,10 @@ def _objectives(minimise: Objective, maximise: Objective) -> dict[str, str]:
     return found
 
 
+def _failed() -> Any:
+    return _optuna().trial.TrialState.FAIL
+
+
 def _values(key: str, values: Any) -> Any:
     """A range or a list of choices, with numbers of Python in place of those of numpy."""
     if not isinstance(values, (tuple, list)) and callable(getattr(values, "tolist", None)):
@@ -411,5 +416,7 @@ def _tell(
             if name not in row:
                 known = ", ".join(key for key in row if not key.endswith(".half_width"))
                 raise FigureError(f"no figure `{objective}`", hint=f"there are {known}")
-            values.append(float(row[name]))
-        study.tell(number, values)
+            values.append(math.nan if row[name] is None else float(row[name]))
+        # A design without the figure, such as the delay of no packet, is not the best of any.
+        has_all = not any(map(math.isnan, values))
+        study.tell(number, values if has_all else None, state=None if has_all else _failed())

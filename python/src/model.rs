@@ -315,6 +315,12 @@ fn read_scenario(py: Python<'_>, path: &str) -> PyResult<String> {
     forebay_scenario::load(Path::new(path)).map_err(|wrong| errors::file(py, &wrong))
 }
 
+/// The first of `sets`, from the one numbered `start` on, that later ones replace.
+#[pyfunction]
+fn replaced(text: &str, sets: Vec<String>, start: usize) -> Option<usize> {
+    forebay_scenario::replaced(text, &sets, start)
+}
+
 /// The run at the highest rate of a host within bounds (`latency`: of the 99 % quantile, in seconds), or None.
 #[pyfunction]
 #[pyo3(signature = (model, loss, latency = None, watch = None))]
@@ -433,6 +439,7 @@ fn size_buffers(
 /// Adds what is here besides its class.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(replaced, module)?)?;
     module.add_function(wrap_pyfunction!(highest_rate, module)?)?;
     module.add_function(wrap_pyfunction!(bound, module)?)?;
     module.add_function(wrap_pyfunction!(optimum, module)?)?;

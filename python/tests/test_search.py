@@ -1,5 +1,6 @@
 """Searches: repeatable, resumable, the same on a cluster."""
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -157,3 +158,24 @@ def test_spaces_take_numbers_of_numpy_and_a_figure_has_one_direction(host: fb.Sc
     assert fb.search(host, space, **options).rows == fb.search(host, plain, **options).rows
     with pytest.raises(ValueError, match="throughput_bps: expected one of minimise= and maximise="):
         fb.search(host, plain, minimise="throughput_bps", maximise=["throughput_bps"])
+
+
+def test_a_design_that_serves_no_packet_is_not_the_best() -> None:
+    stage = {"name": "only", "time": "50 us", "buffer": 50}
+    queue = fb.Scenario(
+        {"model": "pipeline", "duration": "1 s", "arrivals": {"mean": "100 us"}, "stage": [stage]}
+    )
+    space = {"stage.only.time": ["50 s", "50 us", "60 us"]}
+    found = fb.search(queue, space, minimise="delay.p99_s", trials=3)
+    assert found.best["stage.only.time"] == "50 us"
+    assert len(found.rows) == 2
+    dead = queue.set("stage.only.time", "50 s").simulate()
+    assert math.isnan(dead["delay.p99_s"]) and math.isnan(dead["total_latency.mean_s"])
+    assert "delay.p99_s" in dead and "delay.p98_s" not in dead
+    assert any("no packet left" in note for note in dead.notes)
+    table = fb.sweep(queue, {"stage.only.time": ["50 s", "50 us"]}).to_pandas()
+    assert list(table["delay.mean_s"].isna()) == [True, False]
+    until = fb.sweep(queue, {"stage.only.time": ["50 s"]}, replications=fb.Until(relative=0.1, most=5))
+    assert math.isnan(until.rows[0]["delay.mean_s"])
+    with pytest.raises(ValueError, match="another key of the sweep"):
+        fb.search(queue, {"stage.only.time": ["50 us"], "stage.0.time": ["60 us"]}, minimise="delay.p99_s", trials=1)

@@ -13,7 +13,7 @@ use forebay_workbench::results;
 use forebay_workbench::{Model, NoFigures, Options, Outcome, Ran, Step, Way};
 use miette::{IntoDiagnostic, miette};
 
-use crate::request::{made, report, threads};
+use crate::request::{decimals, made, report, threads};
 use crate::simulate::{SimulateArgs, Timed, Timing, timed};
 
 /// Simulates a pipeline or an inline card.
@@ -105,7 +105,7 @@ fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
     let values = [delay.mean_s, delay.p50_s, delay.p90_s, delay.p99_s, delay.p999_s];
     let row = |cells: Vec<String>| cells.iter().map(|cell| format!(" {cell:>12}")).collect::<String>();
     println!("{:16}{}", "delay (us)", row(names.map(str::to_owned).to_vec()));
-    println!("{:16}{}", "", row(values.map(|seconds| format!("{:.3}", 1e6 * seconds)).to_vec()));
+    println!("{:16}{}", "", row(values.map(|seconds| decimals(1e6 * seconds, 3)).to_vec()));
     print_intervals(outcomes);
     for note in notes {
         println!("note: {note}");
@@ -158,8 +158,8 @@ fn print_intervals(outcomes: &[forebay_pipeline::Outcome]) {
             ("loss", all.loss_probability, 100.0, "%"),
             ("delay", all.delay_mean_s, 1e6, "us"),
         ] {
-            let [mean, half] = [one.mean, one.half_width].map(|value| scale * value);
-            println!("{name:16} {mean:.4} +- {half:.4} {unit}, neighbours correlated by {:.2}", one.lag_1);
+            let [mean, half] = [one.mean, one.half_width].map(|value| decimals(scale * value, 4));
+            println!("{name:16} {mean} +- {half} {unit}, neighbours correlated by {:.2}", one.lag_1);
         }
     }
     if let Some(all) = Replications::new(outcomes) {
@@ -169,7 +169,8 @@ fn print_intervals(outcomes: &[forebay_pipeline::Outcome]) {
             ("loss", all.loss_probability, 100.0, "%"),
             ("delay", all.delay_mean_s, 1e6, "us"),
         ] {
-            println!("{name:16} {:.4} +- {:.4} {unit}", scale * one.mean, scale * one.half_width);
+            let [mean, half] = [one.mean, one.half_width].map(|value| decimals(scale * value, 4));
+            println!("{name:16} {mean} +- {half} {unit}");
         }
     }
 }

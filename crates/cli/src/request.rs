@@ -20,6 +20,11 @@ pub fn grid(sweeps: &[String]) -> miette::Result<Grid> {
     Ok(Grid { axes: sweeps.iter().map(axis).collect::<miette::Result<_>>()? })
 }
 
+/// A figure with so many decimals, or a dash where there is none.
+pub fn decimals(value: f64, decimals: usize) -> String {
+    if value.is_nan() { "-".to_owned() } else { format!("{value:.decimals$}") }
+}
+
 /// The threads for several runs: as many as were asked for, or one for each core.
 pub fn threads(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))

@@ -16,7 +16,7 @@ use forebay_workbench::{Error, Model};
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
-use crate::request::{made, report};
+use crate::request::{decimals, made, report};
 
 /// Arguments of `forebay simulate`.
 #[derive(Args)]
@@ -300,9 +300,9 @@ fn print(outcome: &Outcome) {
     let kept = kept.map(|(hold, release)| [("reorder hold", hold), ("to release", release)]);
     let release = polling.or(kept).into_iter().flatten();
     for (name, one) in all.into_iter().chain(classes).chain(release) {
-        let [mean, p50, p90, p99, p999] =
-            [one.mean_s, one.p50_s, one.p90_s, one.p99_s, one.p999_s].map(|seconds| seconds * 1e6);
-        println!("{name:16} {mean:>12.3} {p50:>12.3} {p90:>12.3} {p99:>12.3} {p999:>12.3}");
+        let [mean, p50, p90, p99, p999] = [one.mean_s, one.p50_s, one.p90_s, one.p99_s, one.p999_s]
+            .map(|seconds| decimals(seconds * 1e6, 3));
+        println!("{name:16} {mean:>12} {p50:>12} {p90:>12} {p99:>12} {p999:>12}");
     }
     for note in &outcome.notes {
         println!("note: {note}");

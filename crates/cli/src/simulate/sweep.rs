@@ -7,7 +7,7 @@ use forebay_workbench::results::{Request, SweepFolder};
 use forebay_workbench::sweep::{Event, Point, Sweep, estimates};
 
 use super::SimulateArgs;
-use crate::request::{grid, made, report, threads};
+use crate::request::{decimals, grid, made, report, threads};
 
 /// What the terminal shows of a point besides its keys, where its model has it: heading, figure, factor, decimals.
 const COLUMNS: [(&str, &str, f64, usize); 11] = [
@@ -96,10 +96,12 @@ impl Table<'_> {
             println!();
         }
         point.values.iter().for_each(|value| print!("{value:24} "));
-        for (&(_, _, factor, decimals), one) in columns {
+        for (&(_, _, factor, places), one) in columns {
+            let mean = decimals(factor * one.mean, places);
             let text = match rows.len() {
-                1 => format!("{:.decimals$}", factor * one.mean),
-                _ => format!("{:.decimals$} +- {:.1e}", factor * one.mean, factor * one.half_width),
+                _ if one.mean.is_nan() => mean,
+                1 => mean,
+                _ => format!("{mean} +- {:.1e}", factor * one.half_width),
             };
             print!("{text:>22} ");
         }
@@ -110,6 +112,9 @@ impl Table<'_> {
 fn print_estimates(rows: &[Row]) {
     println!("{} replications; mean and 95 % confidence interval", rows.len());
     for (name, one) in estimates(rows) {
-        println!("{name:36} {:>16.6e} +- {:.1e}", one.mean, one.half_width);
+        match one.mean.is_nan() {
+            true => println!("{name:36} {:>16}", "-"),
+            false => println!("{name:36} {:>16.6e} +- {:.1e}", one.mean, one.half_width),
+        }
     }
 }

@@ -151,7 +151,7 @@ impl Counts {
     /// The sum of all delays, for exact means over several runs.
     fn delays(&self) -> Delay {
         if self.delays.is_empty() {
-            return Delay::default();
+            return Delay::NONE;
         }
         let seconds = |ps: u64| ps as f64 / PS_PER_S as f64;
         // A value of the histogram is the upper end of its bin.
@@ -187,7 +187,7 @@ pub struct Outcome {
     pub in_flight: u64,
     /// Packets processed a second.
     pub throughput_pps: f64,
-    /// Lost over generated.
+    /// Lost over generated; not a number, `null` in JSON, if none was generated.
     pub loss_probability: f64,
     /// Energy of the units and cores whose power is given, in joules over packets processed; `None` if that of none is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -216,6 +216,10 @@ impl Outcome {
     pub fn warning(&self) -> Option<String> {
         if self.generated == 0 {
             let note = "no packet came in the time that counts, so loss and delays say nothing: lower `warm_up`, or raise `duration`";
+            return Some(note.to_owned());
+        }
+        if self.processed == 0 {
+            let note = "no packet left in the time that counts, so there are no delays: raise `duration`";
             return Some(note.to_owned());
         }
         self.batch_means.as_ref().and_then(BatchMeans::warning)
@@ -274,8 +278,9 @@ pub struct ServerOutcome {
     pub breakdowns: Option<u64>,
 }
 
-/// Delays in seconds; quantiles to three digits, mean and maximum exact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Delays in seconds; quantiles to three digits, mean and maximum exact. Not a number, `null` in JSON, if no packet left in the
+/// time that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Delay {
     /// Mean.
     pub mean_s: f64,
@@ -289,6 +294,17 @@ pub struct Delay {
     pub p999_s: f64,
     /// The longest.
     pub max_s: f64,
+}
+
+impl Delay {
+    const NONE: Delay = Delay {
+        mean_s: f64::NAN,
+        p50_s: f64::NAN,
+        p90_s: f64::NAN,
+        p99_s: f64::NAN,
+        p999_s: f64::NAN,
+        max_s: f64::NAN,
+    };
 }
 
 impl Counts {
@@ -351,7 +367,11 @@ impl Counts {
             in_flight_before: self.in_flight_before,
             in_flight: self.in_flight,
             throughput_pps: self.processed as f64 / elapsed.as_secs(),
-            loss_probability: if self.generated == 0 { 0.0 } else { lost as f64 / self.generated as f64 },
+            loss_probability: if self.generated == 0 {
+                f64::NAN
+            } else {
+                lost as f64 / self.generated as f64
+            },
             energy_per_packet_j: power.filter(|_| self.processed > 0).map(energy),
             average_power_w: power,
             stages,

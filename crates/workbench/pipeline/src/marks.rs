@@ -166,9 +166,9 @@ pub struct BatchMeans {
 }
 
 /// A figure of a run, how sure it is, and how much neighbouring batches have in common.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BatchMean {
-    /// That of the whole run.
+    /// That of the whole run; not a number, `null` in JSON, if there is nothing that it could be of.
     pub mean: f64,
     /// Half the width of its interval. Without any loss a loss ratio is up to 3 / packets (95 %), whatever the batches.
     pub half_width: f64,
@@ -182,7 +182,7 @@ impl BatchMean {
         let count = pairs.len() as f64;
         let (above, below) = pairs.iter().fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
         if below == 0.0 {
-            return BatchMean::default();
+            return BatchMean { mean: f64::NAN, half_width: f64::NAN, lag_1: 0.0 };
         }
         let mean = above / below;
         let off: Vec<f64> = pairs.iter().map(|(above, below)| above - mean * below).collect();

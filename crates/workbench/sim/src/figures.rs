@@ -143,7 +143,8 @@ pub struct ProcessorFigures {
     pub mean_size: f64,
 }
 
-/// Latencies over packets. A quantile is the value of the nearest rank: the ceil(q n)-th of n.
+/// Latencies over packets. A quantile is the value of the nearest rank: the ceil(q n)-th of n. Not a number, `null` in JSON,
+/// without packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Mean.
@@ -171,7 +172,7 @@ pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-/// The mean of `count` times that sum up to `sum` picoseconds, in seconds.
+/// The mean of `count` times that sum up to `sum` picoseconds, in seconds; not a number without any.
 pub(crate) fn mean_s(sum: u128, count: u64) -> f64 {
-    ratio(sum as f64 / PS_PER_S as f64, count as f64)
+    sum as f64 / PS_PER_S as f64 / count as f64
 }

@@ -90,8 +90,8 @@ pub(crate) fn latency(parts: &[&Latencies], which: Which) -> Latency {
             Latencies::Rough(rough) => whole.join(&rough[which]),
         }
     }
-    let [p50_s, p90_s, p99_s, p999_s] =
-        quantiles(parts, which, &whole).map(|value| Duration(value).as_secs());
+    let seconds = |value| if whole.count == 0 { f64::NAN } else { Duration(value).as_secs() };
+    let [p50_s, p90_s, p99_s, p999_s] = quantiles(parts, which, &whole).map(seconds);
     Latency { mean_s: figures::mean_s(whole.sum, whole.count), p50_s, p90_s, p99_s, p999_s }
 }
 

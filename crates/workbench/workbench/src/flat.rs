@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// All figures of a run of any model, the same order for every run of a scenario.
+/// All figures of a run of any model, the same order for every run of a scenario; not a number where a run has none, such as
+/// the delay of no packet.
 pub fn flat(figures: &impl Serialize) -> Vec<(String, f64)> {
     let mut out = Vec::new();
     if let Ok(value) = serde_json::to_value(figures) {
@@ -26,6 +27,7 @@ fn walk(path: &str, value: &Value, out: &mut Vec<(String, f64)>) {
             let name = one.get("name").and_then(Value::as_str).unwrap_or("?");
             walk(&below(name), one, out);
         }),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Value::Null => out.push((path.to_owned(), f64::NAN)),
+        Value::Bool(_) | Value::String(_) => {}
     }
 }

@@ -112,6 +112,29 @@ fn keys_that_another_one_disables_are_noted() {
 }
 
 #[test]
+fn what_no_packet_has_is_no_number() {
+    // Four packets come and none is done.
+    let stages = vec![Stage::new("only", Law::Constant(us(1_000)), 2)];
+    let pipeline = Pipeline {
+        arrivals: Arrivals::Constant(us(100)),
+        duration: Some(us(350)),
+        stages,
+        ..Pipeline::default()
+    };
+    let outcome = simulate(&pipeline).unwrap();
+    assert_eq!((outcome.generated, outcome.processed, outcome.lost), (4, 0, 2));
+    assert!(outcome.delay.mean_s.is_nan() && outcome.delay.p99_s.is_nan() && outcome.loss_probability == 0.5);
+    assert!(outcome.warning().unwrap().contains("no packet left"));
+    let document = serde_json::to_value(&outcome).unwrap();
+    assert!(document["delay"]["p99_s"].is_null() && document["delay"]["max_s"].is_null(), "{document}");
+    let none = Pipeline { warm_up: us(340), batches: 10, ..pipeline };
+    let outcome = simulate(&none).unwrap();
+    assert!(outcome.generated == 0 && outcome.loss_probability.is_nan(), "{outcome:?}");
+    let means = outcome.batch_means.unwrap();
+    assert!(means.loss_probability.mean.is_nan() && means.delay_mean_s.half_width.is_nan(), "{means:?}");
+}
+
+#[test]
 fn a_run_without_a_packet_says_so() {
     let none =
         simulate(&Pipeline { arrivals: Arrivals::Exponential(Duration::from_secs(1e6)), ..queue() }).unwrap();
