@@ -172,7 +172,7 @@ fn what_does_not_fit_together_is_said() {
         (file("header.csv"), "header.csv: the trace has no packets"),
         (file("bad.csv"), "bad.csv:3: the time is `-1`"),
         (file("short.csv"), "short.csv:3: 1 fields, expected 2"),
-        (file("word.csv"), "word.csv:1: the header has the column `length`"),
+        (file("word.csv"), "word.csv:1: the header is `length`, expected a column named `size`"),
         (file("absent.csv"), "absent.csv"),
         (file("cut.pcap"), "cut.pcap"),
         (host(&[fixed]), "processor"),

@@ -7,6 +7,9 @@ use super::{Section, Table, tables};
 const BUNDLES: &[&str] = &["timeout", "max_bytes", "windowing"];
 /// Policies that predict no time.
 const WITHOUT_TIMES: &[&str] = &["round-robin", "shortest-queue", "split"];
+/// Those, and policies that go by times only for what the processor of their choice cannot do.
+const WITHOUT_TIMES_FOR_ALL: &[&str] =
+    &["round-robin", "shortest-queue", "split", "single", "size-threshold"];
 const WITHOUT_LOADS: &[&str] =
     &["finish-time", "single", "round-robin", "shortest-queue", "size-threshold", "split"];
 
@@ -33,9 +36,7 @@ const IDLE: &[Idle] = &[
     window("class"),
     burst("class", &["latency_bound"]),
     burst("processor", &["answers"]),
-    policy("processor", &["alpha", "beta"], WITHOUT_TIMES),
     policy("processor", &["others"], WITHOUT_LOADS),
-    policy("scheduler", &["predict_transfer"], WITHOUT_TIMES),
     policy("scheduler", &["affinity"], &["single"]),
     Idle {
         section: "processor",
@@ -59,6 +60,19 @@ pub(super) fn note(root: &Table, top: &Section<'_>, notes: &mut Vec<String>) {
         idle::note(root, top, &[OF_SCHEDULER], notes);
     }
     idle::note(root, top, IDLE, notes);
+    // A processor that can do all leaves nothing to the rule of finish time.
+    let tells = |name: &str| tables(top, name).into_iter().any(|(table, _)| table.get("suites").is_some());
+    let without = if tells("processor") { WITHOUT_TIMES } else { WITHOUT_TIMES_FOR_ALL };
+    let times: &[&str] = &["predict_transfer", "prefetch_aware"];
+    idle::note(
+        root,
+        top,
+        &[policy("processor", &["alpha", "beta"], without), policy("scheduler", times, without)],
+        notes,
+    );
+    if tells("traffic") && !tells("processor") {
+        notes.push("`suites` of [traffic] has no effect: every processor supports all of them".to_owned());
+    }
     let scheduler = tables(top, "scheduler").into_iter().next().map(|(table, _)| table);
     let has_accelerator = tables(top, "processor")
         .into_iter()

@@ -22,6 +22,42 @@ const SIZE_MAX: u64 = 1 << 30;
 /// The columns of a CSV or Parquet file.
 const COLUMNS: &[&str] = &["size", "time", "sa", "class"];
 
+/// A whole number, or one with a fraction of zeros only: pandas writes whole numbers so where a column once lacked a value.
+fn whole_number(text: &str) -> Option<u64> {
+    let zeros = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit == b'0');
+    match text.split_once('.') {
+        Some((number, fraction)) => number.parse().ok().filter(|_| zeros(fraction)),
+        None => text.parse().ok(),
+    }
+}
+
+/// Refuses a column that is nearly named as an absent one and is probably that one; a file may have other columns. `names`
+/// are those of all.
+fn check_names(names: &[&str]) -> Result<(), Fault> {
+    for found in names {
+        let known = COLUMNS.iter().find(|known| is_misspelt(found, known) && !names.contains(known));
+        if let Some(known) = known {
+            let fault = Fault::new(format!("there is no column `{known}`, but a column `{found}`"));
+            return Err(fault.with_help("rename it, or leave it out; sizes are in bytes, times in seconds"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a column is named `known` but for case, two letters side by side that are swapped, an `s` at the end, or something
+/// that follows, such as a unit: `time_us`, `Size (B)`. Not any anagram: `item` and `emit` are words of their own.
+fn is_misspelt(found: &str, known: &str) -> bool {
+    let found = found.trim().to_lowercase();
+    let swapped = |at: usize| {
+        let mut letters: Vec<char> = known.chars().collect();
+        letters.swap(at, at + 1);
+        found.chars().eq(letters)
+    };
+    let followed = |rest: &str| !rest.starts_with(char::is_alphanumeric);
+    found.strip_prefix(known).is_some_and(followed)
+        || (known.len() > 2 && (found == format!("{known}s") || (0..known.len() - 1).any(swapped)))
+}
+
 const KINDS: &str = "a trace is a CSV or Parquet file with the columns `size[,time][,sa][,class]`, a pcap or pcapng \
 capture, or text of the Internet Traffic Archive: time, source, destination, two ports, data bytes; or time and length";
 
@@ -104,10 +140,6 @@ impl Fault {
         Fault { found, expected: Some(expected), ..Fault::new(subject) }
     }
 
-    fn expecting(self, expected: &'static str) -> Fault {
-        Fault { expected: Some(expected), ..self }
-    }
-
     fn with_help(self, help: &'static str) -> Fault {
         Fault { help, ..self }
     }
@@ -188,5 +220,21 @@ impl<K: std::hash::Hash + Eq> Names<K> {
     fn number(&mut self, name: K) -> u32 {
         let next = self.0.len() as u32;
         *self.0.entry(name).or_insert(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_misspelt;
+
+    #[test]
+    fn columns_that_are_misspelt_are_told_from_words_of_their_own() {
+        for found in ["Time", " time ", "tiem", "itme", "times", "time_us", "Time (ms)", "time.s"] {
+            assert!(is_misspelt(found, "time"), "{found}");
+        }
+        for found in ["item", "emit", "mite", "tie", "timestamp", "tim\u{e9}"] {
+            assert!(!is_misspelt(found, "time"), "{found}");
+        }
+        assert!(is_misspelt("SA", "sa") && !is_misspelt("as", "sa") && !is_misspelt("sas", "sa"));
     }
 }

@@ -297,6 +297,13 @@ fn keys_that_another_one_disables_are_noted_or_refused() {
         ("scheduler.prefetch_aware=true", "processor.card.prefetch=0", "processor.card.prefetch=2"),
         ("processor.card.key_slots=2", "processor.card.key_load=0", "processor.card.key_load=1 us"),
         ("scheduler.affinity=true", "scheduler.policy=single", "scheduler.policy=finish-time"),
+        ("processor.card.alpha=5", "scheduler.policy=single", "scheduler.policy=finish-time"),
+        ("processor.cpu.beta=5 us", "scheduler.policy=size-threshold", "scheduler.policy=adaptive-alpha"),
+        (
+            "scheduler.predict_transfer=true",
+            "scheduler.policy=size-threshold",
+            "scheduler.policy=finish-time",
+        ),
     ] {
         let name = key.split('=').next().unwrap().rsplit('.').next().unwrap();
         let says =
@@ -308,6 +315,15 @@ fn keys_that_another_one_disables_are_noted_or_refused() {
             noted(&[key, by])
         );
     }
+    // What the processor of a policy's choice cannot do goes by the rule of finish time.
+    let suites = ["traffic.suites=[\"aes\",\"3des\"]", "scheduler.policy=single", "processor.cpu.alpha=5"];
+    let found = noted(&suites);
+    assert!(found.iter().any(|one| one.contains("`suites` of [traffic] has no effect")), "{found:?}");
+    assert!(found.iter().any(|one| one.contains("`alpha` of [processor]")), "{found:?}");
+    assert_eq!(noted(&[&suites[..], &["processor.card.suites=[\"aes\"]"]].concat()), Vec::<String>::new());
+    let prefetches =
+        ["scheduler.prefetch_aware=true", "processor.card.prefetch=2", "scheduler.policy=round-robin"];
+    assert!(noted(&prefetches).iter().any(|one| one.contains("`prefetch_aware` of [scheduler]")));
     let only_cores =
         PAPER.replace("init_ratio = 3\nblock_ratio = 2.0909", "init = \"1 us\"\nblock = \"50 ns\"");
     let only_cores = only_cores.replace("\"accelerator\"", "\"cpu\"\ninit = \"1 us\"\nblock = \"50 ns\"");

@@ -44,6 +44,28 @@ fn csv_may_have_quotation_marks_and_numbers_of_rows_as_r_and_pandas_write_them()
 }
 
 #[test]
+fn csv_and_parquet_have_the_same_rules_for_other_columns_and_whole_numbers() {
+    let directory = tempfile::tempdir().unwrap();
+    let read = |text: &str| read_trace(&file(directory.path(), "t.csv", text));
+    let plain = read("size,time,class\n100,0,1\n1460,0.5,0\n").unwrap();
+    // Columns of other names are left alone; pandas writes whole numbers with a fraction where one was missing once.
+    assert_eq!(
+        read("proto,size,a,b,c,d,e,f,time,class\n6,100.0,,,,,,,0,1.0\n17,1460.00,,,,,,,0.5,0\n").unwrap(),
+        plain
+    );
+    for (text, wrong) in [
+        ("size,time_us\n1,0\n", "no column `time`, but a column `time_us`"),
+        ("size,Time\n1,0\n", "no column `time`, but a column `Time`"),
+        ("size\n1.5\n", "the size is `1.5`"),
+        ("size\n1.\n", "the size is `1.`"),
+        ("bytes,time\n1,0\n", "the header is `bytes,time`, expected a column named `size`"),
+    ] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains(wrong), "{error}");
+    }
+}
+
+#[test]
 fn packets_further_apart_than_times_can_say_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let text = format!("size,time\n1,0\n2,{}\n", 300 * 86_400);
@@ -85,7 +107,7 @@ fn what_is_wrong_with_a_trace_has_its_line() {
             .to_string()
             .ends_with("t.csv:3: the size is `x`, expected a whole number of bytes")
     );
-    assert!(error("size,when\n").to_string().contains("column `when`, expected size, time, sa or class"));
+    assert!(error("size,when\n").to_string().contains("no column `time`, but the column `when`"));
     assert!(error("size,time\n1\n").to_string().contains("1 fields, expected 2"));
     assert!(error("size,time\n1,-1\n").to_string().contains("the time is `-1`"));
     let wrong = error("size,class\n1,256\n");
@@ -167,6 +189,46 @@ mod parquet_files {
             assert_eq!(trace.times, [0, 100_000_000_000, 300_000_000_000]);
             assert_eq!(trace.classes, [1, 0, 7]);
         }
+    }
+
+    #[test]
+    fn numbers_of_every_type_are_those_that_are_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trace");
+        // DuckDB and Spark store a DECIMAL as a whole number of its smallest steps: 1460.00 is 146000.
+        let write = |schema: &str, sizes: &[i32], sas: &[f64], texts: [&str; 2]| {
+            let schema = Arc::new(parse_message_type(schema).unwrap());
+            let mut writer =
+                SerializedFileWriter::new(File::create(&path).unwrap(), schema, Arc::default()).unwrap();
+            let mut group = writer.next_row_group().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<Int32Type>().write_batch(sizes, None, None).unwrap();
+            column.close().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<DoubleType>().write_batch(sas, None, None).unwrap();
+            column.close().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<ByteArrayType>().write_batch(&texts.map(ByteArray::from), None, None).unwrap();
+            column.close().unwrap();
+            group.close().unwrap();
+            writer.close().unwrap();
+            read_trace(&path)
+        };
+        let decimals = "message trace { required int32 size (DECIMAL(9, 2)); required double sa; \
+                        required binary time (UTF8); }";
+        let trace = write(decimals, &[146_000, 4_000], &[7.0, 3.0], ["0.5", "0.75"]).unwrap();
+        assert_eq!(
+            (trace.sizes, trace.sas, trace.times),
+            (vec![1_460, 40], vec![0, 1], vec![0, 250_000_000_000])
+        );
+        let error = write(decimals, &[146_050, 4_000], &[7.0, 3.0], ["0.5", "0.75"]).unwrap_err();
+        assert!(error.to_string().contains("row 1: the size is `1460.50`"), "{error}");
+        let whole = "message trace { required int32 time (DECIMAL(9, 3)); required double size; \
+                     required binary sa (UTF8); }";
+        let trace = write(whole, &[1, 1_001], &[1_460.0, 40.0], ["a", "b"]).unwrap();
+        assert_eq!((trace.sizes, trace.times), (vec![1_460, 40], vec![0, 1_000_000_000_000]));
+        let error = write(whole, &[1, 1_001], &[0.5, 40.0], ["a", "b"]).unwrap_err();
+        assert!(error.to_string().contains("row 1: the size is `0.5`"), "{error}");
     }
 
     #[test]

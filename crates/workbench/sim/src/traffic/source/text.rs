@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use super::{COLUMNS, Fault, Names, SIZE_MAX};
+use super::{COLUMNS, Fault, Names, SIZE_MAX, check_names, whole_number};
 use crate::scenario::ps_of;
 use crate::traffic::Trace;
 
@@ -92,16 +92,25 @@ fn layout_of(line: &str) -> Result<(Layout, bool), Fault> {
         if at == 0 && column.is_empty() && columns.len() > 1 {
             continue;
         }
-        if !COLUMNS.contains(column) {
-            let fault = Fault::new(format!("the header has the column `{column}`"));
-            return Err(fault.expecting("size, time, sa or class"));
+        if column.is_empty() {
+            return Err(Fault::new("the header has the column ``, without a name"));
         }
-        if columns.iter().filter(|other| *other == column).count() > 1 {
+        if COLUMNS.contains(column) && columns.iter().filter(|other| *other == column).count() > 1 {
             return Err(Fault::new(format!("the header has the column `{column}` twice")));
         }
     }
+    // As of a Parquet file, other columns are not read.
     let place = |name| columns.iter().position(|column| *column == name);
-    let size = place("size").ok_or_else(|| Fault::new("the header has no column `size`"))?;
+    let Some(size) = place("size") else {
+        return Err(Fault::value("the header", columns.join(","), "a column named `size`"));
+    };
+    check_names(&columns)?;
+    // One of them may be the time by a word that nobody knows here.
+    let other = columns.iter().find(|column| !column.is_empty() && !COLUMNS.contains(column));
+    if let (None, Some(other)) = (place("time"), other) {
+        let fault = Fault::new(format!("the header has no column `time`, but the column `{other}`"));
+        return Err(fault.with_help("rename it to size, time, sa or class, or leave it out"));
+    }
     let (time, sa, class) = (place("time"), place("sa"), place("class"));
     Ok((Layout { separator: Separator::Comma, size, time, sa, class, fields: columns.len() }, true))
 }
@@ -134,11 +143,12 @@ fn unquoted(field: &str) -> &str {
 
 impl Columns {
     fn packet(&mut self, line: &str, layout: &Layout, names: &mut Names<String>) -> Result<(), Fault> {
-        let mut fields = [""; 8];
+        let wanted = [Some(layout.size), layout.time, layout.sa, layout.class];
+        let mut fields = [""; 4];
         let mut found = 0;
         let mut put = |field| {
-            if let Some(place) = fields.get_mut(found) {
-                *place = field;
+            if let Some(column) = wanted.iter().position(|column| *column == Some(found)) {
+                fields[column] = field;
             }
             found += 1;
         };
@@ -149,25 +159,24 @@ impl Columns {
         if found != layout.fields {
             return Err(Fault::new(format!("{found} fields, expected {}", layout.fields)));
         }
-        let size = fields[layout.size];
-        match size.parse().ok().filter(|size: &u64| *size <= SIZE_MAX) {
+        let [size, time, sa, class] = fields;
+        match whole_number(size).filter(|size| *size <= SIZE_MAX) {
             Some(size) => self.trace.sizes.push(size as u32),
             None => return Err(Fault::value("the size", size, "a whole number of bytes")),
         }
-        if let Some(at) = layout.time {
-            let time = fields[at];
+        if layout.time.is_some() {
             let stamp = ps_of(time).ok_or_else(|| Fault::value("the time", time, "seconds from 0 on"))?;
             self.stamps.push(stamp);
         }
-        if let Some(at) = layout.sa {
-            self.trace.sas.push(match names.0.get(fields[at]) {
+        if layout.sa.is_some() {
+            self.trace.sas.push(match names.0.get(sa) {
                 Some(&number) => number,
-                None => names.number(fields[at].to_owned()),
+                None => names.number(sa.to_owned()),
             });
         }
-        if let Some(at) = layout.class {
-            let class = fields[at];
-            self.trace.classes.push(class.parse().map_err(|_| Fault::value("the class", class, "0 to 255"))?);
+        if layout.class.is_some() {
+            let number = whole_number(class).and_then(|class| u8::try_from(class).ok());
+            self.trace.classes.push(number.ok_or_else(|| Fault::value("the class", class, "0 to 255"))?);
         }
         Ok(())
     }
