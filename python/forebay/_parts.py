@@ -91,7 +91,10 @@ def _type(plan: Plan, at: int) -> Any:
     if all(isinstance(value, bool) for value in values):
         return pyarrow.bool_()
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return pyarrow.int64()
+        # Seeds may be beyond 63 bits.
+        large = any(value >= 2**63 for value in values) and all(0 <= value < 2**64 for value in values)
+        small = all(-(2**63) <= value < 2**63 for value in values)
+        return pyarrow.uint64() if large else pyarrow.int64() if small else pyarrow.float64()
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
         return pyarrow.float64()
     return pyarrow.string()

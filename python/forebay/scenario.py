@@ -394,8 +394,16 @@ def _mebibytes(memory: int | str) -> int:
     return max(1, int(found[0]))
 
 
+Source = Scenario | str | os.PathLike[str] | Mapping[str, Any]
+
+
+def taken(source: Source) -> Scenario:
+    """A scenario, or that of a file or of a dictionary."""
+    return source if isinstance(source, Scenario) else Scenario(source)
+
+
 def highest_rate(
-    scenario: Scenario,
+    scenario: Source,
     loss: float | str = 0.0,
     latency: float | str | None = None,
     progress: Watch | bool | None = None,
@@ -404,7 +412,7 @@ def highest_rate(
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : Scenario, str, os.PathLike or mapping
         Of the host model; ``traffic.rate`` is searched for, to one part in 1,000.
     loss : float or str
         Maximum ratio of lost packets, from 0 to 1; ``"1 %"`` is 0.01.
@@ -419,6 +427,7 @@ def highest_rate(
         The run at that rate, whose figures also have ``highest_rate_bps``, ``above_bps``, ``bounds`` and
         ``complete``; None if the bounds are exceeded even at 100 kbit/s.
     """
+    scenario = taken(scenario)
     loss = _quantity.share("loss", loss)
     if not 0 <= loss <= 1:
         raise ValueError(f"loss is {loss}; expected a ratio from 0 to 1")

@@ -14,7 +14,7 @@ from forebay._progress import Progress
 from forebay.errors import Error, FigureError, Interrupted, RunError
 from forebay.placement import Placement
 from forebay.run import names_of
-from forebay.scenario import Scenario
+from forebay.scenario import Scenario, Source, taken
 from forebay.stats import Until
 from forebay.sweep import collect, parallel
 
@@ -105,7 +105,7 @@ class Search:
 
 
 def search(
-    scenario: Scenario,
+    scenario: Source,
     space: Mapping[str, Sequence[Any]],
     *,
     minimise: Objective = (),
@@ -172,6 +172,7 @@ def search(
     trials of one that was not.
     """
     optuna = _optuna()
+    scenario = taken(scenario)
     trials, batch = _quantity.count("trials", trials, 0), _quantity.count("batch", batch, 1)
     seed = _quantity.count("seed", seed, 0)
     objectives = _objectives(minimise, maximise)

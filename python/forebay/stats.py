@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -334,6 +334,9 @@ def compare(
         if figure is not None:
             raise TypeError(f"the figure is given twice: {designs[-1]!r} and {figure!r}")
         figure = designs.pop()
+    from forebay.scenario import Scenario
+
+    designs = [Scenario(one) if isinstance(one, Mapping) else one for one in designs]
     if len(designs) < 2:
         raise TypeError("expected at least two designs")
     if isinstance(replications, str):

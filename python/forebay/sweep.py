@@ -15,7 +15,7 @@ from forebay._points import Plan, cores, plan, run
 from forebay._progress import Progress
 from forebay.errors import Error, Interrupted
 from forebay.placement import Placement
-from forebay.scenario import Scenario
+from forebay.scenario import Source, taken
 from forebay.stats import Until
 from forebay.table import Table
 
@@ -26,7 +26,7 @@ _PART_S = 1.0
 
 
 def sweep(
-    scenario: Scenario,
+    scenario: Source,
     points: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]],
     *,
     replications: int | str | Until = 1,
@@ -88,7 +88,7 @@ def sweep(
     --------
     >>> table = fb.sweep(host, {"processor.cpu.alpha": [1, 10, 100]}, replications=5)    # doctest: +SKIP
     """
-    made = plan(scenario, points, replications, policy, seed)
+    made = plan(taken(scenario), points, replications, policy, seed)
     return collect(made, client=client, out=out, threads=threads, progress=progress)
 
 

@@ -288,7 +288,7 @@ def fit(
     Parameters
     ----------
     source : str, os.PathLike, Trace, or mapping of columns
-        A file as :func:`read_trace` takes it; or a table (a DataFrame, or a dictionary of arrays) with the
+        A file as :func:`read_trace` takes it; or a table (a DataFrame, a table of pyarrow, or a dictionary of arrays) with the
         column ``size`` (bytes) and optionally ``time`` (seconds, or timestamps or durations of numpy, pandas or
         polars) and ``sa``.
     order : {"sa", "traffic", "none"}, optional
@@ -337,6 +337,11 @@ def fit(
 def _of_table(table: Any) -> Trace:
     """A trace of the columns of a table."""
     np = _numpy()
+    if hasattr(table, "column_names"):
+        # Of pyarrow, whose `columns` are no names.
+        table = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+    if not isinstance(table, Mapping) and not hasattr(table, "columns"):
+        raise TypeError(f"expected a file, a trace or a table with the column `size`, found {type(table).__name__}")
     names = list(table.keys()) if isinstance(table, Mapping) else list(table.columns)
     if "size" not in names:
         hint = "rename the column with the sizes in bytes"

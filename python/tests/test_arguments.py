@@ -7,6 +7,7 @@ import sys
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -241,3 +242,20 @@ def test_a_pipeline_and_its_buffers_keep_what_was_done(pipeline_file: Path) -> N
     ended = subprocess.run(words, capture_output=True, text=True, timeout=300)
     lines = ended.stdout.splitlines()
     assert lines[0] == "run True" and lines[1] in ("sizes True", "whole"), ended.stderr
+
+
+def test_a_dictionary_is_a_scenario_wherever_one_is_taken(tmp_path: Path) -> None:
+    stage = {"name": "only", "time": "50 us", "buffer": 50}
+    queue: dict[str, Any] = {
+        "model": "pipeline", "service": "exponential", "duration": "200 ms", "arrivals": {"mean": "100 us"}, "stage": [stage],
+    }
+    assert len(fb.sweep(queue, {"stage.only.buffer": [5, 10]}).rows) == 2
+    assert len(fb.search(queue, {"stage.only.buffer": [5, 10]}, minimise="delay.p99_s", trials=2).rows) == 2
+    assert fb.compare(queue, queue, figure="delay.mean_s", replications=2).mean == 0
+    card = {"name": "card", "kind": "accelerator", "queue": 50}
+    traffic = {"source": "fixed", "value": 500, "packets": 1000, "rate": "1 Mbit/s"}
+    found = fb.highest_rate({"model": "host", "traffic": traffic, "processor": [card], "scheduler": {"input": 50}})
+    assert found is not None and found["throughput_bps"] > 1e8
+    # Seeds have 64 bits.
+    large = [1, 2**63, 2**64 - 1]
+    assert list(fb.sweep(queue, {"seed": large}, out=tmp_path / "seeds").to_pandas()["seed"]) == large

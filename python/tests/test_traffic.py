@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 np = pytest.importorskip("numpy")
-pytest.importorskip("pyarrow")
+pyarrow = pytest.importorskip("pyarrow")
 
 import forebay as fb  # noqa: E402
 from forebay import _fitting, _goodness  # noqa: E402
@@ -236,3 +236,11 @@ def test_trace_of_more_than_106_days_has_no_negative_times(tmp_path: pathlib.Pat
     assert trace.times_s is not None and trace.times_s.tolist() == [0, 10_800_000, 10_800_001]
     assert trace.gaps_s is not None and (trace.gaps_s > 0).all()
     assert fb.fit(path).keys["packet_rate"] == pytest.approx(2 / 10_800_001)
+
+
+def test_a_table_of_pyarrow_is_that_of_pandas() -> None:
+    columns = {"size": [100, 200, 50, 60], "time": [0.0, 1e-3, 2e-3, 4e-3], "sa": ["a", "b", "a", "c"]}
+    table = pyarrow.table(columns)
+    assert fb.fit(table).keys == fb.fit(table.to_pandas()).keys == fb.fit(columns).keys
+    with pytest.raises(TypeError, match="a table with the column `size`, found list"):
+        fb.fit([100, 200])

@@ -111,6 +111,7 @@ impl SimulateArgs {
             ("--columns", self.columns.is_some(), several, ONE),
             ("--columns", self.columns.is_some(), self.highest_rate, SEARCH),
             ("--timing", self.timing, several || self.highest_rate, "it is the time of a single run"),
+            ("--threads", self.threads == Some(0), true, "expected at least 1"),
         ];
         match refusals.into_iter().find(|&(_, given, in_vain, _)| given && in_vain) {
             Some((option, .., why)) => Err(miette!(help = format!("leave out {option}"), "{option}: {why}")),

@@ -199,6 +199,8 @@ fn every_option_of_simulate_has_its_effect_on_every_model_or_is_refused() {
             ("--replications", Changes(&["--replications", "3"])),
             ("--replications", Refused(&["--replications", "0"], "expected at least 1")),
             ("--threads", Nothing(&["--threads", "2"])),
+            ("--threads", Refused(&["--threads", "0"], "expected at least 1")),
+            ("--sweep", Refused(&["--sweep", axis, "--sweep", axis], "set by another one too")),
             ("--timing", Changes(&["--json", "--timing"])),
             ("--timing", Refused(&["--json", "--timing", "--sweep", axis], "the time of a single run")),
             ("--timeline", Refused(&["--timeline", "5", "--out", out], "only runs of the host model")),

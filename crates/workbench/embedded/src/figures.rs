@@ -364,7 +364,8 @@ impl Figures {
 
     /// The document of a run (`--json`).
     pub fn document(&self, setup: &Setup) -> Json {
-        json!({ "schema": 1, "model": "embedded", "figures": self, "resolved": setup.resolved })
+        let Setup { notes, resolved, .. } = setup;
+        json!({ "schema": 1, "model": "embedded", "figures": self, "notes": notes, "resolved": resolved })
     }
 
     /// All numbers by name, in a fixed order: a row of a table.
