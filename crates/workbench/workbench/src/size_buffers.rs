@@ -227,7 +227,7 @@ fn ceiling(pipeline: &Pipeline, bound: f64) -> f64 {
     let stages = &pipeline.stages;
     let visits: Vec<Vec<f64>> = (0..stages.len()).map(|first| pipeline.visits_from(first)).collect();
     // Of each unit or server, by its first stage: the time that a packet takes of it, less what losses may spare it.
-    let least = |&at: &usize| {
+    let least = |at: usize| {
         let shares = |one: usize| {
             one == at || (stages[at].server.is_some() && stages[one].server == stages[at].server)
         };
@@ -242,7 +242,7 @@ fn ceiling(pipeline: &Pipeline, bound: f64) -> f64 {
         (from(0) - bound * spared) / capacity(&stages[at])
     };
     let entry = (1.0 - bound) * time(&stages[0]) / capacity(&stages[0]);
-    (0..stages.len()).map(|at| least(&at)).fold(entry, f64::max).max(1e-12).recip()
+    (0..stages.len()).map(least).fold(entry, f64::max).max(1e-12).recip()
 }
 
 #[cfg(test)]

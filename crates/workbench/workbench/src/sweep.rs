@@ -100,7 +100,7 @@ impl Plan {
     /// Each swept key has to have an effect: the rows of a sweep say its values.
     fn check_keys(&self) -> Result<(), Error> {
         let Plan { text, name, sets, grid, .. } = self;
-        let values = (self.points() > 0).then(|| grid.point(0)).unwrap_or_default();
+        let values = if self.points() > 0 { grid.point(0) } else { Vec::new() };
         let given: Vec<(&str, &str)> =
             grid.axes.iter().zip(&values).map(|(axis, value)| (axis.key.as_str(), value.as_str())).collect();
         effective(text, sets, &given).map_err(|what| Error::of_file(Path::new(name), what, ONE_KEY))

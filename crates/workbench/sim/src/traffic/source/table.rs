@@ -230,7 +230,7 @@ fn digits(steps: i128, scale: usize) -> String {
 /// Of two's complement, the highest byte first; at most 16 of them.
 fn signed(bytes: &[u8]) -> i128 {
     let start = if bytes.first().is_some_and(|byte| byte & 0x80 != 0) { -1 } else { 0 };
-    bytes.iter().fold(start, |number, &byte| number << 8 | i128::from(byte))
+    bytes.iter().fold(start, |number, &byte| (number << 8) | i128::from(byte))
 }
 
 fn values<T: DataType>(
