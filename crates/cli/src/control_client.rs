@@ -156,23 +156,16 @@ fn say_reload(document: &ReloadDoc) {
     document.errors.iter().for_each(|one| finding("error", one));
     document.warnings.iter().for_each(|one| finding("warning", one));
     let ReloadDoc { added, removed, kept, .. } = document;
-    if !document.ok {
-        // One that was rejected has changed none.
-        eprintln!(
-            "{}",
-            match added + removed + kept {
-                0 => "the configuration was rejected; the running gateway is unchanged".to_owned(),
-                _ => format!(
-                    "SAs and policies are those of the file ({}), and what is named above is not done: mend it, and reload again",
-                    kept_in_words(*kept, *added, *removed)
-                ),
-            }
-        );
+    if !document.ok && !document.in_part {
+        eprintln!("the configuration was rejected; the running gateway is unchanged");
         return;
     }
     println!("{}", kept_in_words(*kept, *added, *removed));
     for setting in &document.restart {
         println!("restart required: {setting}");
+    }
+    if document.in_part {
+        eprintln!("the file is in use, but the operations above failed: correct them and reload");
     }
 }
 

@@ -296,10 +296,11 @@ fn reload(serving: &mut Serving, process: &mut Process<'_>) -> ReloadDoc {
                     if let (Some(before), Some(after)) = (before, serving.config()) {
                         log_changes(&changes, &before, after);
                     }
+                    for setting in &changes.restart {
+                        tracing::warn!("{setting}: restart required");
+                    }
                     let report = Report::new(*error);
-                    tracing::error!(
-                        "reload failed in part; SAs and policies are those of the file: {report:?}"
-                    );
+                    tracing::error!("reload failed in part; the file is in use: {report:?}");
                     control_plane::failed_in_part(&changes, &report)
                 }
                 Ok(error) => reload_failed(&Report::new(error)),

@@ -44,7 +44,8 @@ pub fn run(args: &KeygenArgs) -> miette::Result<Answer> {
         [(key_len > 0).then(|| file.to_owned()), auth]
     };
     for file in &args.files {
-        if file.file_name().is_none() {
+        // Elsewhere a single `-` is standard output, and keys are never printed.
+        if file.file_name().is_none() || file == Path::new("-") {
             return Err(miette!(
                 help = "give the name of a new file, such as east-out.key",
                 "{} is not the name of a file",

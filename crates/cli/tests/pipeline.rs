@@ -239,6 +239,18 @@ fn every_option_of_simulate_has_its_effect_on_every_model_or_is_refused() {
 }
 
 #[test]
+fn a_swept_element_that_is_not_there_is_named() {
+    let file = study("network-processor/markov.toml");
+    let swept = forebay(&["simulate", file.to_str().unwrap(), "--sweep", "stage.recieve.time=1 us,2 us"]);
+    let said = String::from_utf8(swept.stderr).unwrap();
+    assert_eq!(swept.status.code(), Some(2));
+    assert!(
+        said.contains("`recieve`") && said.contains("receive") && !said.contains("set by another"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_sweep_of_a_pipeline_has_the_figures_of_its_single_runs() {
     let file = study("network-processor/markov.toml");
     let file = file.to_str().unwrap();

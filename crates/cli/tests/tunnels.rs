@@ -117,6 +117,7 @@ fn keys_have_their_lengths_and_are_never_shown_nor_replaced() {
         (&["keygen", "d.key", "./d.key"], "./d.key would be written twice"),
         (&["keygen", "d.auth"], "the ending `.auth` is that of the integrity key's file"),
         (&["keygen", "."], ". is not the name of a file"),
+        (&["keygen", "-"], "- is not the name of a file"),
         (
             &["keygen", "--suite", "nonsense", "d.key"],
             "unknown proposal `nonsense`; there are aes{128,192,256}",

@@ -76,7 +76,12 @@ pub fn model_of(text: &str, sets: &[String]) -> Option<String> {
 /// The first of `sets`, from the one numbered `from` on, of whose value nothing is left, because later ones replace it: a key that
 /// is given twice, or by the name and by the number of an element. Those that remove a key have no value.
 pub fn replaced(text: &str, sets: &[String], from: usize) -> Option<usize> {
-    let root = tree_of(text, sets, &mut Findings::default());
+    // What cannot be set is for the reader of the scenario to say.
+    let mut findings = Findings::default();
+    let root = tree_of(text, sets, &mut findings);
+    if !findings.is_empty() {
+        return None;
+    }
     let has_value = |set: &String| set.split_once('=').is_some_and(|(_, value)| !value.trim().is_empty());
     (from..sets.len()).find(|&at| has_value(&sets[at]) && !root.has_from(at + 1))
 }

@@ -13,7 +13,7 @@ use miette::Severity;
 
 use super::machine::Lack;
 
-/// Everything of it. `root` is where `/etc` and `/sys` are.
+/// Reports all of these. `root` is where `/etc` and `/sys` are.
 pub fn misses(config: &Config, root: &Path) -> Vec<Lack> {
     let lack = |message: String, help: &'static str| Lack { severity: Severity::Warning, message, help };
     let mut lacks = Vec::new();
@@ -69,7 +69,9 @@ fn addresses(config: &Config) -> BTreeSet<(&'static str, IpAddr)> {
             OutsideLink::Xdp { .. } | OutsideLink::Dpdk { .. } => {}
         }
     }
-    found.extend(config.pair.iter().flat_map(|pair| &pair.listen).map(|at| ("listen", at.ip())));
+    // Only gateway 0 of a pair listens.
+    let pair = config.pair.iter().filter(|pair| pair.number == 0);
+    found.extend(pair.flat_map(|pair| &pair.listen).map(|at| ("listen", at.ip())));
     found.extend(config.metrics.iter().map(|metrics| ("listen", metrics.listen.ip())));
     found.extend(config.page.iter().filter_map(|page| match &page.listen {
         Listen::Tcp(at) => Some(("listen", at.ip())),

@@ -193,6 +193,7 @@ pub fn outcome(changes: &Changes, warnings: &[Finding]) -> ReloadDoc {
     ReloadDoc {
         schema: SCHEMA,
         ok: true,
+        in_part: false,
         added: changes.kept.len() - kept,
         removed: changes.removed.len(),
         kept,
@@ -216,16 +217,16 @@ pub fn failed(report: &Report) -> ReloadDoc {
     ReloadDoc { schema: SCHEMA, errors: vec![error], ..ReloadDoc::default() }
 }
 
-/// The same of one that has changed SAs and policies: their numbers are in the document.
+/// The same of a gateway that uses the file all the same.
 pub fn failed_in_part(changes: &Changes, report: &Report) -> ReloadDoc {
-    ReloadDoc { ok: false, errors: failed(report).errors, ..outcome(changes, &[]) }
+    ReloadDoc { ok: false, in_part: true, errors: failed(report).errors, ..outcome(changes, &[]) }
 }
 
 /// A warning where the guard is wanted and has no rules: the right to make them may have been dropped, as a gateway without guard does.
 pub fn guard(guard: &GuardDoc) -> Option<FindingDoc> {
     let error = guard.error.as_ref().filter(|_| guard.state == "missing")?;
     let message = format!("the guard has no rules, and cleartext packets can bypass the gateway: {error}");
-    let help = "restart the gateway if it started without the guard: it has given up CAP_NET_ADMIN then; see `forebay status`";
+    let help = "restart the gateway if it started without the guard: it dropped CAP_NET_ADMIN then; see `forebay status`";
     Some(FindingDoc { message, help: help.to_owned(), ..FindingDoc::default() })
 }
 

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 
 use super::{Config, InsideLink, Listen, OutsideLink};
 
-/// Reports them.
+/// Reports such sections.
 pub(super) fn check(config: &Config, report: impl Fn(String, String, (&'static str, &'static str))) {
-    let pair = config.pair.iter().flat_map(|pair| &pair.listen);
+    // Only gateway 0 of a pair listens.
+    let pair = config.pair.iter().filter(|pair| pair.number == 0).flat_map(|pair| &pair.listen);
     let metrics = config.metrics.as_ref().map(|metrics| ("metrics", metrics.listen));
     let page = config.page.as_ref().and_then(|page| match page.listen {
         Listen::Tcp(at) => Some(("page", at)),
@@ -20,19 +21,19 @@ pub(super) fn check(config: &Config, report: impl Fn(String, String, (&'static s
         }
     }
     let inside = match &config.inside.link {
-        InsideLink::Xdp { card, .. } => Some(("[inside]".to_owned(), &card.interface)),
+        InsideLink::Xdp { card, .. } => Some(("[inside]".to_owned(), "inside", &card.interface)),
         _ => None,
     };
     let outside = config.outside.iter().filter_map(|one| match &one.link {
-        OutsideLink::Xdp { card, .. } => Some((format!("the link {}", one.name), &card.interface)),
+        OutsideLink::Xdp { card, .. } => Some((format!("the link {}", one.name), "outside", &card.interface)),
         _ => None,
     });
     let mut cards: Vec<(String, &String)> = vec![];
-    for (what, card) in inside.into_iter().chain(outside) {
+    for (what, section, card) in inside.into_iter().chain(outside) {
         if let Some((other, _)) = cards.iter().find(|(_, known)| *known == card) {
             let message = format!("{other} and {what} both have the network card `{card}` by AF_XDP");
             let help = "give each a card of its own, or take a link over sockets for one of them";
-            report(message, help.to_owned(), ("inside", "interface"));
+            report(message, help.to_owned(), (section, "interface"));
         }
         cards.push((what, card));
     }

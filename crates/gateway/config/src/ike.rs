@@ -16,6 +16,8 @@ pub(super) fn check(config: &Config, report: impl Fn(String, String, (&'static s
         ip.is_loopback()
             || ip.is_unspecified()
             || config.sas.entries.iter().any(|entry| entry.config.local == ip)
+            || config.pair.iter().flat_map(|pair| &pair.addresses).any(|shared| shared.address.addr() == ip)
+            || config.cluster.iter().flat_map(|all| &all.addresses).any(|one| one.shared.address.addr() == ip)
             || matches!(&config.inside.link, InsideLink::Tun(tun) if tun.addresses.iter().any(|own| own.addr() == ip))
     };
     let takes = |listen: &SocketAddr, daemon: SocketAddr| {
@@ -23,7 +25,9 @@ pub(super) fn check(config: &Config, report: impl Fn(String, String, (&'static s
         listen.port() == daemon.port()
             && (listen.ip() == daemon.ip()
                 || is_wide && is_own(daemon.ip())
-                || daemon.ip().is_unspecified() && listen.ip().is_loopback())
+                || daemon.ip().is_unspecified()
+                    && listen.ip().is_loopback()
+                    && listen.is_ipv4() == daemon.is_ipv4())
     };
     for (name, daemon) in links.iter().filter_map(|(name, udp)| Some((name, udp.ike_forward?))) {
         let own = links.iter().find(|(_, udp)| udp.listen.iter().any(|listen| takes(listen, daemon)));

@@ -14,7 +14,7 @@ use forebay_scenario::Table;
 use super::reader::Context;
 use super::{Config, GuardMode, InsideLink, KeySource, place_of_key, place_of_line, place_of_sa, whole};
 
-/// Notes all of it.
+/// Warns of all that.
 pub(super) fn check(config: &Config, top: &Table, text: &str, context: &Context<'_>) {
     own_addresses(config, top, context);
     turned_round(config, text, context);
@@ -26,9 +26,16 @@ pub(super) fn check(config: &Config, top: &Table, text: &str, context: &Context<
 /// Addresses that the interface would have and that are a peer's, or of a network behind one: this host would keep their packets.
 fn own_addresses(config: &Config, top: &Table, context: &Context<'_>) {
     let InsideLink::Tun(tun) = &config.inside.link else { return };
-    // It gets the IPv4 address of `answer`, too.
-    let key = if place_of_key(top, "inside", "addresses").is_some() { "addresses" } else { "answer" };
-    let own = tun.addresses.iter().map(|one| (key, one.addr()));
+    // It gets the IPv4 address of `answer`, too, if it has none.
+    let has_own = place_of_key(top, "inside", "addresses").is_some();
+    let is_answer = |address: IpAddr| {
+        !has_own || tun.addresses.len() > 1 && config.inside.answer.v4.map(IpAddr::V4) == Some(address)
+    };
+    let key = |address: IpAddr| {
+        let answers = place_of_key(top, "inside", "answer").is_some() && is_answer(address);
+        if answers { "answer" } else { "addresses" }
+    };
+    let own = tun.addresses.iter().map(|one| (key(one.addr()), one.addr()));
     let entries = &config.sas.entries;
     let within = |of: &dyn Fn(&SaEntry) -> &[TrafficSelector], address: IpAddr| {
         entries.iter().find(|entry| has(of(entry), address)).map(|entry| shown(&entry.config.name))
@@ -51,13 +58,19 @@ fn own_addresses(config: &Config, top: &Table, context: &Context<'_>) {
     }
 }
 
-/// Whether one of the selectors contains the address; an empty list is any.
+/// Whether one of the selectors contains the address, and not all addresses: the Internet is behind a peer without being its network.
 fn has(selectors: &[TrafficSelector], address: IpAddr) -> bool {
-    let contains = |one: &TrafficSelector| match one.addresses() {
-        None => true,
-        Some((first, last)) => first.is_ipv4() == address.is_ipv4() && first <= address && address <= last,
+    let is_last = |last: IpAddr| match last {
+        IpAddr::V4(last) => last.is_broadcast(),
+        IpAddr::V6(last) => u128::from(last) == u128::MAX,
     };
-    selectors.is_empty() || selectors.iter().any(contains)
+    let contains = |one: &TrafficSelector| {
+        one.addresses().is_some_and(|(first, last)| {
+            let is_any = first.is_unspecified() && is_last(last);
+            !is_any && first.is_ipv4() == address.is_ipv4() && first <= address && address <= last
+        })
+    };
+    selectors.iter().any(contains)
 }
 
 /// Inbound SAs whose selectors are those of an outbound one of the same peer, with the sides exchanged: `local_ts` is this side in both

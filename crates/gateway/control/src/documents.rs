@@ -549,8 +549,11 @@ pub struct ReloadsDoc {
 pub struct ReloadDoc {
     /// Version of the layout.
     pub schema: u32,
-    /// Whether all of the file was taken; with errors nothing changed, unless SAs are counted: then they and the policies are new.
+    /// Whether all of the file was taken. With errors nothing changed, but for `in_part`.
     pub ok: bool,
+    /// Whether the gateway uses the file in spite of errors: what they name is not done, and all else is.
+    #[serde(default)]
+    pub in_part: bool,
     /// SAs that are new, or changed.
     pub added: usize,
     /// SAs that are gone, or changed.

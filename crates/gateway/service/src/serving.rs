@@ -440,7 +440,13 @@ impl Serving {
         }
         let now_ns = process.unix_time()().as_nanos() as u64;
         let part = self.role.part(config);
-        let changed = part.and_then(|config| Ok(service.reload(config, now_ns)?));
+        let changed = part.and_then(|config| match service.reload(config, now_ns) {
+            Err(StartError::InPart { mut changes, error }) => {
+                changes.restart.clone_from(&waiting);
+                Err(StartError::InPart { changes, error }.into())
+            }
+            changed => Ok(changed?),
+        });
         let is_in_part = |report: &Report| matches!(report.downcast_ref(), Some(StartError::InPart { .. }));
         self.role.changed(changed.as_ref().map_or_else(is_in_part, |_| true));
         Ok((Changes { restart: waiting, ..changed? }, warnings))

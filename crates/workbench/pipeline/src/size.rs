@@ -53,11 +53,11 @@ impl Loss {
     /// Buffers can hold what a pipeline cannot serve until a run ends. If the packets inside have become more in the second half
     /// of the time that counts, and not by chance, that is taken as lost. It is known of runs with a time series of two halves
     /// only, see [`halves`].
-    pub fn of(outcomes: &[Outcome]) -> Loss {
+    pub fn of(pipeline: &Pipeline, outcomes: &[Outcome]) -> Loss {
         let packets = outcomes.iter().map(|one| one.generated).sum::<u64>();
         let lost = outcomes.iter().map(|one| one.lost).sum();
         let estimate = interval(outcomes, CONFIDENCE, |outcome| outcome.loss_probability);
-        let seen = estimate.mean + estimate.half_width + absorbed(outcomes);
+        let seen = estimate.mean + estimate.half_width + absorbed(pipeline, outcomes);
         let most = seen.max(3.0 / packets.max(1) as f64).min(1.0);
         Loss { most, seen: Some(Seen { packets, lost, estimate }) }
     }
@@ -82,22 +82,26 @@ fn halves(pipeline: &Pipeline) -> Pipeline {
 }
 
 /// What buffers have taken up in the second half of runs, as a share of the packets that came in it; 0 if it may be chance.
-fn absorbed(outcomes: &[Outcome]) -> f64 {
+fn absorbed(pipeline: &Pipeline, outcomes: &[Outcome]) -> f64 {
+    let at_once =
+        |stage: &crate::description::Stage| f64::from(stage.units.max(1)) * f64::from(stage.batch.max(1));
+    let in_service: f64 = pipeline.stages.iter().map(at_once).sum();
     let grown = |one: &Outcome| {
         let series = one.series.as_ref().filter(|series| series.generated.len() == 2)?;
         let inside =
             |half: usize| series.stages.iter().map(|stage| f64::from(stage.inside[half])).sum::<f64>();
-        Some((inside(1) - inside(0), series.generated[1].max(1) as f64, series.stages.len() as f64))
+        Some((inside(1) - inside(0), series.generated[1].max(1) as f64))
     };
     let Some(all) = outcomes.iter().map(grown).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
     else {
         return 0.0;
     };
-    let share: Vec<f64> = all.iter().map(|(grown, came, _)| grown / came).collect();
-    let Estimate { mean, half_width, .. } = Estimate::with_confidence(&share, CONFIDENCE);
-    // A few packets more or less are on their way at any instant.
-    let packets = all.iter().map(|(grown, ..)| grown).sum::<f64>() / all.len() as f64;
-    if mean > half_width && packets > 2.0 * all[0].2 { mean + half_width } else { 0.0 }
+    let share: Vec<f64> = all.iter().map(|(grown, came)| grown / came).collect();
+    // Many designs and loads are looked at, so that one in forty by chance would be too many.
+    let Estimate { mean, half_width, .. } = Estimate::with_confidence(&share, 0.999);
+    // So many packets more or less are on their way at any instant, as when batches are waited for.
+    let packets = all.iter().map(|(grown, _)| grown).sum::<f64>() / all.len() as f64;
+    if mean > half_width && packets > 2.0 * in_service { mean + half_width } else { 0.0 }
 }
 
 /// Share of the offered packets that are lost.
@@ -122,7 +126,7 @@ fn loss_with(pipeline: &Pipeline, by: By, go_on: GoOn<'_>) -> Result<Loss, model
             let ran = replicate_with(&halves(pipeline), runs, threads, &|_| go_on());
             match ran.map_err(|what| models::Error::Invalid(what.0))? {
                 Replicated { stopped: true, .. } => Err(models::Error::Cancelled),
-                Replicated { outcomes, .. } => Ok(Loss::of(&outcomes)),
+                Replicated { outcomes, .. } => Ok(Loss::of(pipeline, &outcomes)),
             }
         }
     }

@@ -90,25 +90,28 @@ impl SavedRules {
     /// If they cannot be read, or are damaged.
     pub fn read(&self) -> io::Result<Option<Saved>> {
         match read(&self.path)? {
-            None => Ok(self.by_another_name()),
+            None => self.by_another_name(),
             saved => Ok(saved),
         }
     }
 
-    /// The latest rules that were saved under another name of the file: by a link, or by a path with `..` in it.
-    fn by_another_name(&self) -> Option<Saved> {
-        let file = whole_name(&self.file)?;
-        let is_same = |saved: &Saved| whole_name(Path::new(&saved.file)).as_ref() == Some(&file);
-        let paths = fs::read_dir(self.path.parent()?).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-        let is_saved = |path: &PathBuf| {
-            let name = path.file_name().map(|name| name.to_string_lossy());
-            name.is_some_and(|name| name.starts_with("guard-") && name.ends_with(".rules"))
+    /// The latest rules that were saved under another name of the file.
+    fn by_another_name(&self) -> io::Result<Option<Saved>> {
+        let changed = |path: &PathBuf| fs::metadata(path).and_then(|found| found.modified()).ok();
+        let latest = self.others().into_iter().max_by_key(changed);
+        latest.map_or(Ok(None), |path| read(&path))
+    }
+
+    /// The files of rules under other names of the same file: by a link, or by a path with `..` in it.
+    fn others(&self) -> Vec<PathBuf> {
+        let Some((file, directory)) = whole_name(&self.file).zip(self.path.parent()) else { return vec![] };
+        let paths =
+            fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        let is_same = |path: &PathBuf| {
+            let of = path.file_name().and_then(|name| saved_for(&name.to_string_lossy()));
+            *path != self.path && of.and_then(|of| whole_name(&of)).as_ref() == Some(&file)
         };
-        let saved = paths.filter(is_saved).filter_map(|path| {
-            let when = fs::metadata(&path).and_then(|found| found.modified()).ok()?;
-            Some((when, read(&path).ok().flatten().filter(is_same)?))
-        });
-        saved.max_by_key(|(when, _)| *when).map(|(_, saved)| saved)
+        paths.filter(is_same).collect()
     }
 
     /// Saves them durably; without rules and networks, deletes the file.
@@ -118,20 +121,36 @@ impl SavedRules {
     pub fn write(&self, saved: Saved) -> io::Result<()> {
         let directory = self.path.parent().unwrap_or_else(|| Path::new("."));
         if saved.host.is_none() && saved.discarded.is_empty() {
-            return match System.remove(&self.path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                removed => removed.and_then(|()| System.sync_directory(directory)),
-            };
+            remove(&self.path)?;
+        } else {
+            let text = Saved { file: self.file.display().to_string(), ..saved }.to_string();
+            System.make_directory(directory)?;
+            let new = self.path.with_extension("new");
+            let mut writing = System.create(&new)?;
+            writing.write(text.as_bytes())?;
+            writing.sync()?;
+            System.rename(&new, &self.path)?;
+            System.sync_directory(directory)?;
         }
-        let text = Saved { file: self.file.display().to_string(), ..saved }.to_string();
-        System.make_directory(directory)?;
-        let new = self.path.with_extension("new");
-        let mut writing = System.create(&new)?;
-        writing.write(text.as_bytes())?;
-        writing.sync()?;
-        System.rename(&new, &self.path)?;
-        System.sync_directory(directory)
+        // Otherwise older rules come back where these are deleted.
+        self.others().iter().try_for_each(|other| remove(other))
     }
+}
+
+/// Deletes a file durably, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match System.remove(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => {
+            removed.and_then(|()| System.sync_directory(path.parent().unwrap_or_else(|| Path::new("."))))
+        }
+    }
+}
+
+/// The configuration file whose rules a file of this name has.
+fn saved_for(name: &str) -> Option<PathBuf> {
+    let of = name.strip_prefix("guard-")?.strip_suffix(".rules")?;
+    Some(Path::new("/").join(of.replace("%2F", "/").replace("%25", "%")))
 }
 
 /// The rules in a file, if it is there.

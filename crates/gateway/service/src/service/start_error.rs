@@ -61,6 +61,25 @@ impl fmt::Display for StartError {
     }
 }
 
+impl StartError {
+    /// What a reload changed: also one that failed in part, whose failure is logged. For a role that goes on with the new SAs.
+    ///
+    /// # Errors
+    /// Those after which the SAs are the earlier ones.
+    pub fn or_in_part(reloaded: Result<Changes, StartError>) -> Result<Changes, StartError> {
+        match reloaded {
+            Err(StartError::InPart { changes, error }) => {
+                tracing::error!(
+                    "SAs and policies changed, but not all that follows from them: {:?}",
+                    miette::Report::new(*error)
+                );
+                Ok(*changes)
+            }
+            reloaded => reloaded,
+        }
+    }
+}
+
 impl std::error::Error for StartError {}
 
 impl From<IvStoreError> for StartError {

@@ -148,7 +148,8 @@ impl Role for Alone {
             return None;
         }
         let part = with_addresses(config, &after);
-        match service.reload(part, process.unix_time()().as_nanos() as u64) {
+        let reloaded = service.reload(part, process.unix_time()().as_nanos() as u64);
+        match StartError::or_in_part(reloaded) {
             Ok(_) => {
                 tell(Some(before), &after, service.config());
                 self.seen = version;

@@ -60,7 +60,8 @@ impl Sharing {
         let Sharing { cluster, settings, served, file, addresses, .. } = self;
         let (Some(file), Some(addresses)) = (file, addresses) else { return Ok(()) };
         cluster.follow(served, wanted, &mut |served| {
-            service.reload(part(file, served), process.unix_time()().as_nanos() as u64)?;
+            let reloaded = service.reload(part(file, served), process.unix_time()().as_nanos() as u64);
+            StartError::or_in_part(reloaded)?;
             let of = |place: usize| settings.addresses.get(place).map(|one| cluster.share_of(one.of));
             let now = process.clock().now();
             addresses.hold(|place| of(place).is_some_and(|share| served.contains_key(&share)), now)?;

@@ -135,4 +135,22 @@ fn what_long_buffers_hold_at_the_end_of_a_run_is_not_carried() {
     assert!(loss(&pipeline, by).unwrap().most < 1e-4);
     let even = Pipeline { arrivals: Arrivals::Constant(us(100)), ..pipeline };
     assert!(loss(&even, by).unwrap().most < 1e-4);
+    // Nor are those that wait until a batch is whole, wherever the middle and the end of a run fall.
+    for gap in 97..=104 {
+        let gathers = Stage {
+            setup: us(20),
+            batch: 32,
+            batch_min: 32,
+            ..Stage::new("only", Law::Constant(us(1)), 100)
+        };
+        let duration = Some(Duration::from_millis(500));
+        let batches = Pipeline {
+            arrivals: Arrivals::Constant(us(gap)),
+            duration,
+            stages: vec![gathers],
+            ..Pipeline::default()
+        };
+        let found = loss(&batches, By::Simulation { runs: 2, threads: 1 }).unwrap();
+        assert!(found.most < 1e-3, "{gap} us: {found:?}");
+    }
 }

@@ -70,7 +70,11 @@ pub(super) fn note(root: &Table, top: &Section<'_>, notes: &mut Vec<String>) {
         &[policy("processor", &["alpha", "beta"], without), policy("scheduler", times, without)],
         notes,
     );
-    if tells("traffic") && !tells("processor") {
+    // A burst is of one suite.
+    let in_bursts = tables(top, "scheduler")
+        .into_iter()
+        .any(|(table, _)| value(table, "burst").is_some_and(|burst| burst != "1"));
+    if tells("traffic") && !tells("processor") && !in_bursts {
         notes.push("`suites` of [traffic] has no effect: every processor supports all of them".to_owned());
     }
     let scheduler = tables(top, "scheduler").into_iter().next().map(|(table, _)| table);

@@ -321,6 +321,9 @@ fn keys_that_another_one_disables_are_noted_or_refused() {
     assert!(found.iter().any(|one| one.contains("`suites` of [traffic] has no effect")), "{found:?}");
     assert!(found.iter().any(|one| one.contains("`alpha` of [processor]")), "{found:?}");
     assert_eq!(noted(&[&suites[..], &["processor.card.suites=[\"aes\"]"]].concat()), Vec::<String>::new());
+    // A burst is of one suite.
+    let bursts = [&suites[..1], &["scheduler.burst=32", "scheduler.policy=round-robin"]].concat();
+    assert!(!noted(&bursts).iter().any(|one| one.contains("`suites` of [traffic]")));
     let prefetches =
         ["scheduler.prefetch_aware=true", "processor.card.prefetch=2", "scheduler.policy=round-robin"];
     assert!(noted(&prefetches).iter().any(|one| one.contains("`prefetch_aware` of [scheduler]")));
