@@ -98,7 +98,7 @@ fn absorbed(pipeline: &Pipeline, outcomes: &[Outcome]) -> f64 {
     };
     let share: Vec<f64> = all.iter().map(|(grown, came)| grown / came).collect();
     // Many designs and loads are looked at, so that one in forty by chance would be too many.
-    let Estimate { mean, half_width, .. } = Estimate::with_confidence(&share, 0.999);
+    let Estimate { mean, half_width, .. } = Estimate::with_confidence(&share, 0.99);
     // So many packets more or less are on their way at any instant, as when batches are waited for.
     let packets = all.iter().map(|(grown, _)| grown).sum::<f64>() / all.len() as f64;
     if mean > half_width && packets > 2.0 * in_service { mean + half_width } else { 0.0 }

@@ -58,11 +58,10 @@ fn of_several_runs_those_that_are_complete_remain() {
     for threads in [1, 3] {
         // A run makes some twenty reports.
         let some = replicate_with(&queue(), 6, threads, &after(70)).unwrap();
-        assert!(
-            some.stopped && !some.outcomes.is_empty() && some.outcomes.len() < 6,
-            "{}",
-            some.outcomes.len()
-        );
+        let complete = some.outcomes.len();
+        assert!(some.stopped && complete < 6, "{complete}");
+        // Of several threads the one with the first run may be the last.
+        assert!(complete > 0 || threads > 1);
         assert_eq!(some.outcomes, all[..some.outcomes.len()]);
     }
     // Runs that are shorter than the time between two reports are stopped between them.
