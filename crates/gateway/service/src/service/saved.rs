@@ -251,13 +251,20 @@ mod tests {
             assert_eq!(read(name).as_ref(), Some(&saved.discarded), "{name}");
         }
         assert_eq!(read("b.toml"), None);
-        // Its own go before those of another name, and a file that is gone has its names all the same.
-        rules("link.toml")
-            .write(Saved { discarded: vec!["10.3.0.0/16".parse().unwrap()], ..Saved::default() })
-            .unwrap();
-        assert_ne!(read("link.toml"), read("a.toml"));
+        // The last ones count, whatever the name.
+        let later = Saved { discarded: vec!["10.3.0.0/16".parse().unwrap()], ..Saved::default() };
+        rules("link.toml").write(later.clone()).unwrap();
+        assert_eq!(
+            (read("a.toml"), read("link.toml")),
+            (Some(later.discarded.clone()), Some(later.discarded))
+        );
+        // None come back where they are given up, and a file that is gone has its names all the same.
+        rules("a.toml").write(saved.clone()).unwrap();
         fs::remove_file(path("a.toml")).unwrap();
         assert_eq!(read("sub/../a.toml"), Some(saved.discarded));
+        fs::write(path("a.toml"), "").unwrap();
+        rules("link.toml").write(Saved::default()).unwrap();
+        assert_eq!(read("a.toml"), None);
     }
 
     #[test]
