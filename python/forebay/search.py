@@ -203,8 +203,12 @@ def search(
         raise RunError(f"the storage {storage!r} cannot be opened: {said}", hint=hint) from error
     result = Search(scenario, study, objectives, model.version)
 
+    def tried() -> int:
+        """Trials that ran, with or without a result."""
+        return sum(one.state.is_finished() for one in study.get_trials(deepcopy=False))
+
     def interrupted() -> Interrupted:
-        return Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result)
+        return Interrupted(f"interrupted: {tried()} of {trials} trials are complete", result)
 
     # One cluster for all batches.
     try:
@@ -221,7 +225,7 @@ def search(
                     error.partial = result  # type: ignore[attr-defined]
                     raise
                 _tell(study, asked, objectives, table)
-                if show is not None and show(len(result), trials) is False:
+                if show is not None and show(tried(), trials) is False:
                     raise KeyboardInterrupt
     except KeyboardInterrupt:
         # At any moment: while points run, while trials are proposed, stored or shown.

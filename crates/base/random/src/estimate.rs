@@ -23,6 +23,15 @@ impl Estimate {
         Estimate::with_confidence(values, CONFIDENCE)
     }
 
+    /// The same of those values that are numbers: runs in which nothing happened have no figure. NaN if none is.
+    pub fn of_known(values: &[f64], confidence: f64) -> Estimate {
+        let known: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+        match known.is_empty() {
+            true => Estimate { mean: f64::NAN, half_width: f64::NAN },
+            false => Estimate::with_confidence(&known, confidence),
+        }
+    }
+
     /// The same with another confidence, above 0 and below 1 (Law, Simulation Modeling and Analysis, 5th edition,
     /// equation 4.12).
     pub fn with_confidence(values: &[f64], confidence: f64) -> Estimate {
@@ -118,6 +127,13 @@ mod tests {
             let found = student_t(confidence, freedom);
             assert!((found - t).abs() < 1e-9 * t, "{confidence} {freedom}: {found}, expected {t}");
         }
+    }
+
+    #[test]
+    fn runs_without_a_figure_are_left_out() {
+        let known = Estimate::with_confidence(&[1.0, 2.0, 4.0], 0.95);
+        assert_eq!(Estimate::of_known(&[1.0, f64::NAN, 2.0, 4.0], 0.95), known);
+        assert!(Estimate::of_known(&[f64::NAN], 0.95).mean.is_nan());
     }
 
     #[test]

@@ -99,9 +99,9 @@ impl Changes {
         }
     }
 
-    /// Those of a file all of which waits for a restart of a gateway that runs by `running`.
-    pub fn none(running: &Config, restart: Vec<Changed>) -> Changes {
-        Changes { restart, ..Config::diff(running, running) }
+    /// Those of the file `new`, all of which waits for a restart of a gateway that runs by `running`.
+    pub fn none(running: &Config, new: &Config) -> Changes {
+        Changes { restart: changed(running, new, &|_| true), ..Config::diff(running, running) }
     }
 }
 
@@ -361,13 +361,18 @@ fn restart(old: &Config, new: &Config) -> Vec<Changed> {
         "privileges" => old.privileges != new.privileges,
         _ => false,
     };
+    changed(old, new, &|setting| means(section(setting)) && !is_live(setting))
+}
+
+/// The settings that are different, of those that `counts` says.
+fn changed(old: &Config, new: &Config, counts: &dyn Fn(&Setting) -> bool) -> Vec<Changed> {
     let value = |settings: &[Setting], wanted: &Setting| {
         let found = settings.iter().find(|one| one.section == wanted.section && one.key == wanted.key);
         found.map(|setting| setting.value.clone())
     };
     let gone = old.settings.iter().filter(|setting| value(&new.settings, setting).is_none());
     let all = new.settings.iter().chain(gone);
-    all.filter(|setting| means(section(setting)) && !is_live(setting))
+    all.filter(|setting| counts(setting))
         .map(|setting| Changed {
             section: setting.section.clone(),
             key: setting.key,

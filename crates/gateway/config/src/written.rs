@@ -30,25 +30,28 @@ pub(super) fn check(config: &Config, name: &str, top: &Table, context: &Context<
         ("socket", Some(config.control.socket.as_path()), key_of("control", "socket")),
         ("listen", page, key_of("page", "listen")),
     ];
+    let directory = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
+    let written = written.into_iter().filter_map(|(key, path, node)| Some((key, path?.to_owned(), node)));
+    let records = records(top, directory).map(|(key, path, node)| (key, path, Some(node)));
+    let written: Vec<_> = written.chain(records).collect();
     // What two keys name is written by one in the place of the other's.
-    let mut named: Vec<(&str, &Path)> = vec![];
-    for (key, path, node) in written.into_iter().filter_map(|(key, path, node)| Some((key, path?, node))) {
+    for (at, (key, path, node)) in written.iter().enumerate() {
         let is_same = |other: &Path| {
             other == path || forebay_links::output::keep_apart(&[] as &[&Path], [other, path]).is_err()
         };
         // Of two sockets that is said where they are read.
-        let is_export = |&&(other, at): &&(&str, &Path)| other == "esp_sa_export" && is_same(at);
-        let other = named.iter().find(is_export).map(|(other, _)| *other);
+        let is_file = |&&(other, ..): &&(&str, PathBuf, Option<&Node>)| {
+            [*key, other].iter().any(|key| ["esp_sa_export", "record"].contains(key))
+        };
+        let mut others = written[..at].iter().filter(is_file);
+        let other = others.find(|(_, other, _)| is_same(other)).map(|(other, ..)| *other);
         if let Some((other, node)) = other.zip(node.or_else(|| top.get("esp_sa_export"))) {
             let message = format!("`{key}` and `{other}` name the same file: {}", path.display());
             let help = "give it a name that no other file has".to_owned();
             context.findings.borrow_mut().add(Problem::Conflict { message, help }, node.place.clone());
         }
-        named.push((key, path));
     }
-    let written = written.into_iter().filter_map(|(key, path, node)| Some((key, path?.to_owned(), node?)));
-    let directory = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
-    for (key, path, node) in written.chain(records(top, directory)) {
+    for (key, path, node) in written.into_iter().filter_map(|(key, path, node)| Some((key, path, node?))) {
         if let Err(same) = forebay_links::output::keep_apart(&read, [path.as_path()]) {
             let message = format!("`{key}` names a file that the gateway uses: {same}");
             let help = "give it a name that no other file has".to_owned();

@@ -705,12 +705,23 @@ fn what_two_sections_cannot_both_have_is_refused() {
             "`listen` and `esp_sa_export` name the same file",
         ),
         (format!("esp_sa_export = \"/run/a\"\n{}", with_sa("[page]\nlisten = \"/run/b\"\n")), ""),
+        (
+            format!("esp_sa_export = \"/run/a\"\n{}", with_sa(&format!("{RTL}record = \"/run/a\"\n"))),
+            "`record` and `esp_sa_export` name the same file",
+        ),
+        (
+            with_sa(&format!("{RTL}record = \"/run/a\"\n{RTL}record = \"/run/./a\"\n")),
+            "`record` and `record` name the same file",
+        ),
+        (with_sa(&format!("{RTL}record = \"/run/a\"\n{RTL}record = \"/run/b\"\n")), ""),
     ] {
         let found =
             read(&text).err().map(|errors| errors.findings()[0].problem().to_string()).unwrap_or_default();
         assert!(found.contains(message) && found.is_empty() == message.is_empty(), "{text}: {found}");
     }
 }
+
+const RTL: &str = "[[processor]]\nkind = \"core\"\n[[processor]]\nkind = \"rtl\"\n";
 
 #[test]
 fn keepalives_are_no_flood() {

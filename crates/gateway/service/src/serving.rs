@@ -432,12 +432,11 @@ impl Serving {
         let Some(service) = &mut self.service else {
             return Ok((self.make_ready(config, process)?, warnings));
         };
-        let has_source = config.has_source_of(service.config());
-        let (config, waiting) = config.until_restart(service.config());
-        if !has_source {
+        if !config.has_source_of(service.config()) {
             // The SAs of one source cannot go on as those of the other.
-            return Ok((Changes::none(service.config(), waiting), warnings));
+            return Ok((Changes::none(service.config(), &config), warnings));
         }
+        let (config, waiting) = config.until_restart(service.config());
         let now_ns = process.unix_time()().as_nanos() as u64;
         let part = self.role.part(config);
         let changed = part.and_then(|config| match service.reload(config, now_ns) {

@@ -158,6 +158,10 @@ fn what_waits_for_a_restart_is_said_again_and_not_done_in_part() {
     let (said, sas, ..) = reload(kernel);
     assert_eq!(sas, 2);
     assert!(said.iter().any(|one| one == "[keys] source: \"static\" -> \"xfrm\""), "{said:?}");
+    // Nor is anything else of it in use.
+    let more = file(&[]).replace("[keys]\n", "[taps]\ndirectory = \"/tmp\"\n[keys]\nsource = \"xfrm\"\n");
+    let (said, ..) = reload(more);
+    assert!(said.iter().any(|one| one.starts_with("[taps] directory: ")), "{said:?}");
     // Back to what it runs by.
     let (said, sas, ..) = reload(file(&[4097]));
     assert_eq!((said.len(), sas), (0, 1), "{said:?}");

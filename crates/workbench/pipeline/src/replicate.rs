@@ -87,7 +87,7 @@ pub fn replicate_with(
     })
 }
 
-/// The mean of a figure over independent runs, with its confidence interval.
+/// The mean of a figure over independent runs that have it, with its confidence interval.
 pub fn interval(outcomes: &[Outcome], confidence: f64, figure: impl Fn(&Outcome) -> f64) -> Estimate {
-    Estimate::with_confidence(&outcomes.iter().map(figure).collect::<Vec<f64>>(), confidence)
+    Estimate::of_known(&outcomes.iter().map(figure).collect::<Vec<f64>>(), confidence)
 }

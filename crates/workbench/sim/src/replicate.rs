@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use forebay_random::Estimate;
+use forebay_random::{CONFIDENCE, Estimate};
 
 use crate::figures::Figures;
 use crate::outcome::{Options, Outcome, RunError};
@@ -18,10 +18,10 @@ pub struct Replications {
 }
 
 impl Replications {
-    /// The estimate of one of the figures.
+    /// The estimate of one of the figures, over the runs that have it.
     pub fn estimate(&self, figure: impl Fn(&Figures) -> f64) -> Estimate {
         let values: Vec<f64> = self.outcomes.iter().map(|outcome| figure(&outcome.figures)).collect();
-        Estimate::of(&values)
+        Estimate::of_known(&values, CONFIDENCE)
     }
 }
 

@@ -269,5 +269,5 @@ pub fn estimates(rows: &[Row]) -> Vec<(String, Estimate)> {
         _ => row.named.iter().find(|(known, _)| known == name).map(|(_, value)| *value),
     };
     let column = |at, name: &str| rows.iter().filter_map(|row| value(row, at, name)).collect::<Vec<f64>>();
-    names.map(|(at, (name, _))| (name.clone(), Estimate::of(&column(at, name)))).collect()
+    names.map(|(at, (name, _))| (name.clone(), Estimate::of_known(&column(at, name), CONFIDENCE))).collect()
 }

@@ -59,7 +59,16 @@ pub(super) fn read(file: File) -> Result<Trace, Fault> {
                 list.iter().map(|one| names.number(one.to_string().into_bytes())).collect()
             }
             Values::Text(list) => list.iter().map(|one| names.number(one.data().to_vec())).collect(),
-            Values::Real(list) => list.iter().map(|one| names.number(one.to_string().into_bytes())).collect(),
+            Values::Real(list) => {
+                let mut sas = Vec::with_capacity(list.len());
+                for (row, one) in list.iter().enumerate() {
+                    if one.is_nan() {
+                        return Err(of_row(row, "sa", one, "a number or text"));
+                    }
+                    sas.push(names.number(one.to_string().into_bytes()));
+                }
+                sas
+            }
             Values::Decimals(list) => list.iter().map(|one| names.number(one.clone().into_bytes())).collect(),
         };
     }
@@ -185,6 +194,10 @@ fn column(reader: &SerializedFileReader<File>, at: usize) -> Result<Values, Faul
                 decimals.extend(steps.into_iter().map(|one| digits(one.into(), scale)));
             }
             ColumnReader::FixedLenByteArrayColumnReader(one) if is_decimal => {
+                let steps = values(one, rows, levels, &name, before)?;
+                decimals.extend(steps.iter().map(|one| digits(signed(one.data()), scale)));
+            }
+            ColumnReader::ByteArrayColumnReader(one) if is_decimal => {
                 let steps = values(one, rows, levels, &name, before)?;
                 decimals.extend(steps.iter().map(|one| digits(signed(one.data()), scale)));
             }
