@@ -13,10 +13,11 @@ pub(super) fn check(config: &Config, report: impl Fn(String, String, (&'static s
         Listen::Tcp(at) => Some(("page", at)),
         Listen::Unix(_) => None,
     });
-    for at in pair {
-        if let Some((section, other)) = metrics.into_iter().chain(page).find(|(_, other)| is_same(at, other))
-        {
-            let message = format!("`listen` of [{section}] is {other}, where [pair] listens: {at}");
+    let servers: Vec<_> = pair.map(|at| ("pair", *at)).chain(metrics).chain(page).collect();
+    for (place, (section, at)) in servers.iter().enumerate() {
+        let others = servers[..place].iter().filter(|(other, _)| other != section);
+        if let Some((other, there)) = others.into_iter().find(|(_, there)| is_same(at, there)) {
+            let message = format!("`listen` of [{section}] is {at}, where [{other}] listens: {there}");
             report(message, "give it a port of its own".to_owned(), (section, "listen"));
         }
     }

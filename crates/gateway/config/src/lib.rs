@@ -278,7 +278,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let cluster = operation::cluster(top, context);
     let control = operation::control(top, context);
     let metrics = operation::metrics(top, context);
-    let page = operation::page(top, control.as_ref(), metrics.as_ref().and_then(Option::as_ref), context);
+    let page = operation::page(top, control.as_ref(), context);
     let log = operation::log(top, context);
     let taps = operation::taps(top, context);
     let mut keys = keys?;

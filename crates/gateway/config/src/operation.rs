@@ -541,16 +541,10 @@ pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metri
     Some(Some(Metrics { listen, token_file }))
 }
 
-/// Whether a socket at `one` has what is sent to `other` as well: a socket of IPv6 at any address has IPv4, too.
-fn takes(one: IpAddr, other: IpAddr) -> bool {
-    one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4())
-}
-
-/// `control` has the permissions of a Unix socket; two servers cannot have one address.
+/// `control` has the permissions of a Unix socket.
 pub(super) fn page(
     top: &Table,
     control: Option<&Control>,
-    metrics: Option<&Metrics>,
     context: &Context<'_>,
 ) -> Option<Option<LivePage>> {
     let Some(section) = there("page", top, context) else { return Some(None) };
@@ -566,17 +560,6 @@ pub(super) fn page(
     } else {
         Listen::Tcp(section.parsed("listen", WHERE)?)
     };
-    if let (Listen::Tcp(address), Some(Metrics { listen: other, .. })) = (&listen, metrics)
-        && address.port() == other.port()
-        && address.port() != 0
-        && (takes(address.ip(), other.ip()) || takes(other.ip(), address.ip()))
-    {
-        section.conflict(
-            "listen",
-            format!("the metrics are served at {other}"),
-            "give the page a port of its own, such as 9465",
-        );
-    }
     let token_file = match section.has("token_file").then(|| section.path("token_file")) {
         Some(path) => Some(path?),
         None => None,

@@ -336,17 +336,17 @@ fn a_live_page_beyond_loopback_requires_a_token() {
         ("listen = \"localhost\"", "`listen`", "the path of a Unix socket"),
         (
             "listen = \"127.0.0.1:9464\"\n[metrics]\nlisten = \"127.0.0.1:9464\"",
-            "the metrics are served at",
+            "where [metrics] listens",
             "a port of its own",
         ),
         (
             "listen = \"127.0.0.1:9464\"\n[metrics]\nlisten = \"[::]:9464\"\ntoken_file = \"t\"",
-            "the metrics are served at",
+            "where [metrics] listens",
             "a port of its own",
         ),
         (
             "listen = \"127.0.0.1:9464\"\n[metrics]\nlisten = \"0.0.0.0:9464\"\ntoken_file = \"t\"",
-            "the metrics are served at",
+            "where [metrics] listens",
             "a port of its own",
         ),
         ("listen = \"/run/forebay/control.sock\"", "`listen` is the control socket", "a path of its own"),
