@@ -187,6 +187,24 @@ fn another_address_of_a_name_is_followed_with_the_numbers_of_the_sa() {
     assert_eq!(site.sent([10, 2, 0, 1]).0, "192.0.2.5");
 }
 
+/// What fails behind the SAs is no reason to try the address again for ever.
+#[test]
+fn an_address_is_followed_where_keys_cannot_be_exported() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    let names = Arc::new(NameServer::default());
+    names.says("peer.example", &["192.0.2.2"]);
+    let mut site = Site::start(names.clone(), &NOW);
+    site.program.text = format!("esp_sa_export = \"nowhere/keys\"\n{}", site.program.text);
+    let failed = site.serving.reload(&mut site.program).unwrap_err();
+    assert!(matches!(failed.downcast_ref(), Some(StartError::InPart { .. })), "{failed:?}");
+    names.says("peer.example", &["192.0.2.3"]);
+    NOW.fetch_add(60_000_000_000_000, Ordering::Relaxed);
+    assert!(matches!(site.event(), Event::Resolved));
+    assert_eq!(site.sent([10, 2, 0, 1]).0, "192.0.2.3");
+    NOW.fetch_add(5_000_000_000_000, Ordering::Relaxed);
+    assert!(site.serving.step(&mut site.program).unwrap().event.is_none());
+}
+
 #[test]
 fn sas_of_a_name_that_never_had_an_answer_drop_their_packets_until_it_has() {
     static NOW: AtomicU64 = AtomicU64::new(0);
