@@ -135,6 +135,7 @@ fn ready(config: &Config) -> Result<Device, Unavailable> {
         return Err(missing());
     };
     // The devices that DPDK's own scheduler (`crypto_scheduler`) is made of have to be there before it.
+    let _alone = eal::alone_with_devices();
     for worker in config.arguments.split(',').filter_map(|argument| argument.strip_prefix("worker=")) {
         let worker = CString::new(worker).map_err(|_| missing())?;
         // SAFETY: two texts that end with zeros.

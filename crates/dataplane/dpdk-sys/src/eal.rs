@@ -6,7 +6,7 @@
 use std::ffi::{CStr, CString, c_char};
 use std::fs;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::pci;
 
@@ -21,6 +21,15 @@ struct State {
 }
 
 static STATE: Mutex<State> = Mutex::new(State { started: None, has_huge_pages: None });
+
+/// Held by a thread that makes, starts or closes a device: what DPDK's buses and drivers note of their devices is not made for
+/// several threads at a time (the lists of rte_devargs, the requests by which TAP starts a device).
+static DEVICES: Mutex<()> = Mutex::new(());
+
+/// Waits until no other thread makes, starts or closes a device, and has them wait.
+pub fn alone_with_devices() -> MutexGuard<'static, ()> {
+    DEVICES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// DPDK's version.
 pub fn version() -> String {

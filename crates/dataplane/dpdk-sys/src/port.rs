@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use forebay_packet::{Lender, Memory, Packet};
 
+use crate::eal;
+
 /// Most frames of a burst.
 pub const BURST: usize = 64;
 /// Length of an Ethernet header without tags.
@@ -253,6 +255,7 @@ pub fn find(name: &str, arguments: &str) -> Result<u16, i32> {
     const EINVAL: i32 = 22;
     let (name, arguments) = (CString::new(name), CString::new(arguments));
     let (Ok(name), Ok(arguments)) = (name, arguments) else { return Err(EINVAL) };
+    let _alone = eal::alone_with_devices();
     // SAFETY: two texts that end with zeros.
     let number = unsafe { fb_port_find(name.as_ptr(), arguments.as_ptr()) };
     u16::try_from(number).map_err(|_| number.wrapping_neg())
@@ -303,9 +306,11 @@ impl Started {
             tailroom: Packet::TAILROOM as u32,
             reserve: u32::from(queues) * RESERVE,
         };
-        // SAFETY: DPDK checks the numbers.
-        let raw =
-            unsafe { fb_port_start(number, queues, descriptors, mtu, buffers, room, &lent, &mut error) };
+        let raw = {
+            let _alone = eal::alone_with_devices();
+            // SAFETY: DPDK checks the numbers.
+            unsafe { fb_port_start(number, queues, descriptors, mtu, buffers, room, &lent, &mut error) }
+        };
         let started = NonNull::new(raw).map(Started).ok_or(error.wrapping_neg())?;
         // SAFETY: a device that was started; a number below that of its queues.
         let queue = |number| NonNull::new(unsafe { fb_port_queue(started.0.as_ptr(), number) }).map(Queued);
@@ -323,6 +328,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
+        let _alone = eal::alone_with_devices();
         // SAFETY: nobody has one of its queues any more.
         unsafe { fb_port_close(self.0.as_ptr()) };
     }
