@@ -51,8 +51,8 @@ impl Loss {
     /// Statistician 51, 1997). No smaller number is concluded from a few losses either.
     ///
     /// Buffers can hold what a pipeline cannot serve until a run ends. If the packets inside have become more in the second half
-    /// of the time that counts, and not by chance, that is taken as lost. It is known of runs with a time series of two halves
-    /// only, see [`halves`].
+    /// of the time that counts, and not by chance, that is taken as lost. It is known only of runs with a time series of two
+    /// halves.
     pub fn of(pipeline: &Pipeline, outcomes: &[Outcome]) -> Loss {
         let packets = outcomes.iter().map(|one| one.generated).sum::<u64>();
         let lost = outcomes.iter().map(|one| one.lost).sum();
