@@ -15,6 +15,11 @@ use super::machine::Lack;
 
 /// Reports all of these. `root` is where `/etc` and `/sys` are.
 pub fn misses(config: &Config, root: &Path) -> Vec<Lack> {
+    misses_of(config, root, is_here)
+}
+
+/// The same of a machine whose addresses `is_here` knows.
+fn misses_of(config: &Config, root: &Path, is_here: impl Fn(IpAddr) -> bool) -> Vec<Lack> {
     let lack = |message: String, help: &'static str| Lack { severity: Severity::Warning, message, help };
     let mut lacks = Vec::new();
     lacks.extend(addresses(config).into_iter().filter(|(_, address)| !is_here(*address)).map(|(key, address)| {
@@ -78,10 +83,7 @@ fn addresses(config: &Config) -> BTreeSet<(&'static str, IpAddr)> {
         Listen::Unix(_) => None,
     }));
     // What the gateway gives an interface itself is there when it is needed.
-    let shared = config.pair.iter().flat_map(|pair| &pair.addresses);
-    let shared =
-        shared.chain(config.cluster.iter().flat_map(|cluster| &cluster.addresses).map(|one| &one.shared));
-    let mut given: BTreeSet<IpAddr> = shared.map(|one| one.address.addr()).collect();
+    let mut given: BTreeSet<IpAddr> = config.shared_addresses().map(|one| one.address.addr()).collect();
     if let InsideLink::Tun(tun) = &config.inside.link {
         given.extend(tun.addresses.iter().map(|one| one.addr()));
     }
@@ -108,10 +110,7 @@ fn interfaces(config: &Config) -> BTreeSet<(&'static str, &str)> {
             found.insert(("interface", card.interface.as_str()));
         }
     }
-    let shared = config.pair.iter().flat_map(|pair| &pair.addresses);
-    let shared =
-        shared.chain(config.cluster.iter().flat_map(|cluster| &cluster.addresses).map(|one| &one.shared));
-    found.extend(shared.map(|one| ("addresses", one.interface.as_str())));
+    found.extend(config.shared_addresses().map(|one| ("addresses", one.interface.as_str())));
     if let InsideLink::Tun(tun) = &config.inside.link {
         // The gateway makes that one.
         found.remove(&("addresses", tun.name.as_str()));
@@ -179,7 +178,8 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let config = forebay_config::parse(text, "g.toml", Path::new("")).unwrap();
-        misses(&config, root.path()).into_iter().map(|lack| lack.message).collect()
+        let is_here = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+        misses_of(&config, root.path(), is_here).into_iter().map(|lack| lack.message).collect()
     }
 
     /// 192.0.2.0/24 is for documentation (RFC 5737).

@@ -16,8 +16,7 @@ pub(super) fn check(config: &Config, report: impl Fn(String, String, (&'static s
         ip.is_loopback()
             || ip.is_unspecified()
             || config.sas.entries.iter().any(|entry| entry.config.local == ip)
-            || config.pair.iter().flat_map(|pair| &pair.addresses).any(|shared| shared.address.addr() == ip)
-            || config.cluster.iter().flat_map(|all| &all.addresses).any(|one| one.shared.address.addr() == ip)
+            || config.shared_addresses().any(|shared| shared.address.addr() == ip)
             || matches!(&config.inside.link, InsideLink::Tun(tun) if tun.addresses.iter().any(|own| own.addr() == ip))
     };
     let takes = |listen: &SocketAddr, daemon: SocketAddr| {

@@ -315,6 +315,12 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
 }
 
 impl Config {
+    /// The addresses that this gateway may have in place of another one of its pair or cluster.
+    pub fn shared_addresses(&self) -> impl Iterator<Item = &SharedAddress> {
+        let pair = self.pair.iter().flat_map(|pair| &pair.addresses);
+        pair.chain(self.cluster.iter().flat_map(|cluster| &cluster.addresses).map(|one| &one.shared))
+    }
+
     /// A copy of the file. Warnings are left out.
     #[must_use]
     pub fn copy(&self) -> Config {

@@ -66,17 +66,23 @@ fn names(serving: &Serving) -> Vec<String> {
     config.sas.entries.iter().map(|sa| sa.config.name.clone()).collect()
 }
 
-#[test]
-fn a_gateway_alone_serves_until_its_end_and_a_file_with_errors_changes_nothing() {
+/// A gateway with the SA of SPI 4097, and what has to outlive it: its directory and the other ends of its links.
+fn started() -> (Program, Serving, (tempfile::TempDir, [UnixDatagram; 2])) {
     let directory = tempfile::tempdir().unwrap();
-    let ((inside, _program), (outside, _network)) =
+    let ((inside, program_end), (outside, network_end)) =
         (UnixDatagram::pair().unwrap(), UnixDatagram::pair().unwrap());
     let host = InProcess::new(inside).with_outside(outside);
-    let directory = directory.path().to_owned();
-    let mut program = Program { host, directory, clock: Clock::start(), text: file(&[4097]) };
+    let path = directory.path().to_owned();
+    let mut program = Program { host, directory: path, clock: Clock::start(), text: file(&[4097]) };
     let config = program.read().unwrap();
     let caretaker = Caretaker::open(&config, program.host(), None).unwrap();
-    let mut serving = Serving::start(&mut program, config, caretaker).unwrap();
+    let serving = Serving::start(&mut program, config, caretaker).unwrap();
+    (program, serving, (directory, [program_end, network_end]))
+}
+
+#[test]
+fn a_gateway_alone_serves_until_its_end_and_a_file_with_errors_changes_nothing() {
+    let (mut program, mut serving, _ends) = started();
     assert!(serving.service().is_some() && serving.others().is_none());
     assert!(matches!(serving.step(&mut program).unwrap(), Step { event: None, refused: None, .. }));
 
@@ -98,15 +104,7 @@ fn a_gateway_alone_serves_until_its_end_and_a_file_with_errors_changes_nothing()
 /// SAs are in use, whatever fails behind them, and the answer says so.
 #[test]
 fn a_reload_that_fails_in_part_says_what_is_in_use() {
-    let directory = tempfile::tempdir().unwrap();
-    let ((inside, _program), (outside, _network)) =
-        (UnixDatagram::pair().unwrap(), UnixDatagram::pair().unwrap());
-    let host = InProcess::new(inside).with_outside(outside);
-    let directory = directory.path().to_owned();
-    let mut program = Program { host, directory, clock: Clock::start(), text: file(&[4097]) };
-    let config = program.read().unwrap();
-    let caretaker = Caretaker::open(&config, program.host(), None).unwrap();
-    let mut serving = Serving::start(&mut program, config, caretaker).unwrap();
+    let (mut program, mut serving, _ends) = started();
     program.text = format!("esp_sa_export = \"nowhere/keys\"\n{}", file(&[4098, 4099]));
     let failed = serving.reload(&mut program).unwrap_err();
     let Some(StartError::InPart { changes, .. }) = failed.downcast_ref() else { panic!("{failed:?}") };
@@ -122,15 +120,7 @@ fn a_reload_that_fails_in_part_says_what_is_in_use() {
 /// What takes a restart is said at each reload until then, and nothing goes by it before.
 #[test]
 fn what_waits_for_a_restart_is_said_again_and_not_done_in_part() {
-    let directory = tempfile::tempdir().unwrap();
-    let ((inside, _program), (outside, _network)) =
-        (UnixDatagram::pair().unwrap(), UnixDatagram::pair().unwrap());
-    let host = InProcess::new(inside).with_outside(outside);
-    let directory = directory.path().to_owned();
-    let mut program = Program { host, directory, clock: Clock::start(), text: file(&[4097]) };
-    let config = program.read().unwrap();
-    let caretaker = Caretaker::open(&config, program.host(), None).unwrap();
-    let mut serving = Serving::start(&mut program, config, caretaker).unwrap();
+    let (mut program, mut serving, _ends) = started();
     let mut reload = |text: String| {
         program.text = text;
         let (changes, _) = serving.reload(&mut program).unwrap();

@@ -143,10 +143,7 @@ impl Host for Machine {
 
     fn routing(&self, config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
         let InsideLink::Tun(tun) = &config.inside.link else { return Ok(None) };
-        let pair = config.pair.iter().flat_map(|pair| &pair.addresses);
-        let cluster =
-            config.cluster.iter().flat_map(|cluster| cluster.addresses.iter().map(|one| &one.shared));
-        let shared = pair.chain(cluster).map(|shared| shared.address.addr()).collect();
+        let shared = config.shared_addresses().map(|shared| shared.address.addr()).collect();
         Ok(Some(Box::new(routes::Kernel::open(&tun.name, &tun.addresses, shared)?)))
     }
 
