@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use forebay_models as models;
 use forebay_random::{CONFIDENCE, Estimate};
 
-use crate::description::{Arrivals, Pipeline};
+use crate::description::{Arrivals, Pipeline, Stage};
 use crate::figures::Outcome;
 use crate::replicate::{Replicated, interval, replicate_with};
 use crate::solved::network;
@@ -83,8 +83,7 @@ fn halves(pipeline: &Pipeline) -> Pipeline {
 
 /// What buffers have taken up in the second half of runs, as a share of the packets that came in it; 0 if it may be chance.
 fn absorbed(pipeline: &Pipeline, outcomes: &[Outcome]) -> f64 {
-    let at_once =
-        |stage: &crate::description::Stage| f64::from(stage.units.max(1)) * f64::from(stage.batch.max(1));
+    let at_once = |stage: &Stage| f64::from(stage.units.max(1)) * f64::from(stage.batch.max(1));
     let in_service: f64 = pipeline.stages.iter().map(at_once).sum();
     let grown = |one: &Outcome| {
         let series = one.series.as_ref().filter(|series| series.generated.len() == 2)?;
